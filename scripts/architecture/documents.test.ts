@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { checkLinks, checkScripts, checkSnippets } from './documents.ts'
+
+it('finds a script that is not there', () => {
+  const text = 'Run `npm run bench`,\nthen `npm run dance` and npm test.'
+  expect(checkScripts({ path: 'README.md', text }, new Set(['bench']))).toEqual([
+    { file: 'README.md', line: 2, why: 'npm run dance: there is no such script' },
+  ])
+})
+
+it('finds a link that leads nowhere', () => {
+  const text = '[a](b.md) [c](../d.md#part)\n[e](docs) [f](https://example.com/x) [g](gone.md) [h](#here)'
+  const paths = new Set(['notes/b.md', 'd.md', 'notes/docs/x.md'])
+  expect(checkLinks({ path: 'notes/README.md', text }, paths)).toEqual([
+    { file: 'notes/README.md', line: 2, why: 'links to gone.md, which is not there' },
+  ])
+})
+
+it('finds a name that is not public', () => {
+  const snippet = "import { viewOf, gone as here } from '@tidemark/core'\nimport { x } from 'elsewhere'"
+  const text = `# Use\n\n\`\`\`ts\n${snippet}\n\`\`\`\n`
+  expect(checkSnippets({ path: 'README.md', text }, { '@tidemark/core': ['viewOf'] })).toEqual([
+    { file: 'README.md', line: 3, why: 'imports gone, which @tidemark/core does not export' },
+  ])
+})

@@ -1,0 +1,50 @@
+/** What a file imports, read off its syntax tree: plain, type-only, re-exported, `import()`, `require` and import types. */
+import { posix } from 'node:path'
+import ts from 'typescript'
+import { lineOf, parse, type Source, walk } from './source.ts'
+
+export interface Import {
+  readonly specifier: string
+  readonly line: number
+}
+
+export function importsOf(source: Source): readonly Import[] {
+  const file = parse(source)
+  const found: Import[] = []
+  walk(file, (node) => {
+    const specifier = specifierOf(node)
+    if (specifier !== null) found.push({ specifier, line: lineOf(file, node) })
+  })
+  return found
+}
+
+function specifierOf(node: ts.Node): string | null {
+  if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return textOf(node.moduleSpecifier)
+  if (ts.isImportTypeNode(node))
+    return ts.isLiteralTypeNode(node.argument) ? textOf(node.argument.literal) : null
+  if (ts.isCallExpression(node) && isLoader(node.expression)) return textOf(node.arguments[0])
+  return null
+}
+
+function isLoader(callee: ts.Expression): boolean {
+  return callee.kind === ts.SyntaxKind.ImportKeyword || (ts.isIdentifier(callee) && callee.text === 'require')
+}
+
+function textOf(node: ts.Node | undefined): string | null {
+  return node !== undefined && ts.isStringLiteralLike(node) ? node.text : null
+}
+
+export function isRelative(specifier: string): boolean {
+  return specifier.startsWith('./') || specifier.startsWith('../') || specifier === '.' || specifier === '..'
+}
+
+/** The path, from the root of the repository, that a relative import names. */
+export function resolveImport(from: string, specifier: string): string {
+  return posix.join(posix.dirname(from), specifier)
+}
+
+/** `@tidemark/core/testing` → `@tidemark/core`; `node:fs/promises` → `node:fs`. */
+export function packageName(specifier: string): string {
+  const parts = specifier.split('/')
+  return parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/')
+}

@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest'
+import { checkSizes, type SizeLimits } from './sizes.ts'
+
+const limits: SizeLimits = { fileLines: 6, functionLines: 3, excepted: new Map([['table.ts', 'a table']]) }
+const body = '  a()\n'
+const why = (path: string, text: string, given = limits): readonly string[] =>
+  checkSizes([{ path, text }], given).map((finding) => `${finding.line} ${finding.why}`)
+
+it('counts lines as an editor does', () => {
+  expect(why('a.ts', 'a\n'.repeat(6))).toEqual([])
+  expect(why('a.ts', 'a\n'.repeat(7))).toEqual(['0 has 7 lines; the limit is 6'])
+  expect(why('a.ts', `${'a\n'.repeat(6)}a`)).toEqual(['0 has 7 lines; the limit is 6'])
+})
+
+it.each([
+  ['a function', `function long() {\n${body}${body}}`, '1 long has 4 lines; the limit is 3'],
+  [
+    'an arrow bound to a name',
+    `\nconst long = () => {\n${body}${body}}`,
+    '2 long has 4 lines; the limit is 3',
+  ],
+  ['a method', `class A {\nlong() {\n${body}${body}}}`, '2 long has 4 lines; the limit is 3'],
+  ['a nameless callback', `run(() => {\n${body}${body}})`, '1 (anonymous) has 4 lines; the limit is 3'],
+])('measures %s', (_what, text, expected) => {
+  expect(why('a.ts', text)).toEqual([expected])
+})
+
+it('leaves a contract comment out of the count', () => {
+  expect(why('a.ts', `/**\n * Contract.\n */\nfunction short() {\n${body}}`)).toEqual([])
+})
+
+it('leaves functions of tests alone, not their length', () => {
+  expect(why('a.test.ts', `describe(() => {\n${body}${body}})`)).toEqual([])
+  expect(why('a.test.ts', 'a\n'.repeat(7))).toHaveLength(1)
+})
+
+it('excepts what is listed by name', () => {
+  expect(why('table.ts', 'a\n'.repeat(7))).toEqual([])
+  const excepted = new Map([['a.ts#schema', 'a schema']])
+  expect(why('a.ts', `const schema = () => {\n${body}${body}}`, { ...limits, excepted })).toEqual([])
+})

@@ -1,0 +1,141 @@
+/** The shape of the repository, held by test. What each check refuses is shown beside it, in scripts/architecture. */
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { checkCycles } from '../scripts/architecture/cycles.ts'
+import { checkLinks, checkScripts, checkSnippets } from '../scripts/architecture/documents.ts'
+import { checkLockfile } from '../scripts/architecture/lockfile.ts'
+import { checkMap, isMapped, MAP_FILE } from '../scripts/architecture/map.ts'
+import { checkNames } from '../scripts/architecture/names.ts'
+import { checkBarrels, checkPublicNames, publicNames } from '../scripts/architecture/public-names.ts'
+import { checkPurity } from '../scripts/architecture/purity.ts'
+import { checkPackages, checkRooms } from '../scripts/architecture/rooms.ts'
+import { checkSizes } from '../scripts/architecture/sizes.ts'
+import { isTest, packageOf, tell } from '../scripts/architecture/source.ts'
+import { checkLength, checkMachinePaths } from '../scripts/architecture/texts.ts'
+import {
+  dependenciesOf,
+  filesUnder,
+  PACKAGE_ORDER,
+  PURE_PACKAGES,
+  packageFolders,
+  readEntries,
+  readManifest,
+  readSources,
+  readText,
+  readWorkspace,
+} from '../scripts/architecture/tree.ts'
+import committedNames from './public-names.json' with { type: 'json' }
+
+/** Tables and schemas whose length is no fault, and why: path, or `path#function`. */
+const LONG_BY_NATURE: ReadonlyMap<string, string> = new Map([])
+
+/** Names that keep a word the rule refuses, and why. */
+const NAMES_ALLOWED: ReadonlyMap<string, string> = new Map([
+  ['RecordBase', 'the fields that every kind of record has; there is no plainer word'],
+])
+
+/** Paths that tests make up. */
+const INVENTED_PATHS: ReadonlySet<string> = new Set(['/home/user', '/home/sessions'])
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const files = filesUnder(root)
+const typescript = readSources(
+  root,
+  files.filter((path) => path.endsWith('.ts')),
+)
+const inPackages = typescript.filter(({ path }) => packageOf(path) !== null)
+const shipped = inPackages.filter(({ path }) => /^packages\/[^/]+\/src\//.test(path) && !isTest(path))
+const entries = readEntries(root)
+
+describe('imports', () => {
+  it('of core point to the same room or an earlier one', () => {
+    expect(tell(checkRooms(inPackages))).toBe('')
+  })
+
+  it('between packages follow the package order and are declared', () => {
+    expect(tell(checkPackages(inPackages, readWorkspace(root)))).toBe('')
+  })
+
+  it('go in no circle, types included', () => {
+    expect(tell(checkCycles(typescript))).toBe('')
+  })
+
+  it('are never handed on by an inner file', () => {
+    expect(tell(checkBarrels(typescript, entries))).toBe('')
+  })
+})
+
+describe('packages', () => {
+  it('are all in the package order', () => {
+    expect(packageFolders(root).filter((folder) => !PACKAGE_ORDER.includes(folder))).toEqual([])
+  })
+
+  it('core depends on nothing, wire on core alone', () => {
+    const dependencies = ['core', 'wire'].map((folder) =>
+      dependenciesOf(readManifest(root, `packages/${folder}`)),
+    )
+    expect(dependencies).toEqual([[], ['@tidemark/core']])
+  })
+
+  it('export exactly the committed names (after a change that is meant: npm run names)', () => {
+    expect(checkPublicNames(publicNames(typescript, entries), committedNames)).toEqual([])
+  })
+
+  it('that are pure touch no clock, chance, platform or locale', () => {
+    expect(tell(checkPurity(shipped.filter(({ path }) => PURE_PACKAGES.has(packageOf(path) ?? ''))))).toBe('')
+  })
+})
+
+describe('files', () => {
+  it('and functions are short', () => {
+    const limits = { fileLines: 400, functionLines: 60, excepted: LONG_BY_NATURE }
+    expect(tell(checkSizes(typescript, limits))).toBe('')
+  })
+
+  it('and exports have names that say what they are', () => {
+    expect(tell(checkNames(typescript, NAMES_ALLOWED))).toBe('')
+  })
+
+  it('are on the map, and the map names no other (npm run map adds what is missing)', () => {
+    expect(tell(checkMap(readText(root, MAP_FILE), files.filter(isMapped)))).toBe('')
+  })
+
+  it('hold no path of one machine', () => {
+    expect(tell(checkMachinePaths(readSources(root, files), INVENTED_PATHS))).toBe('')
+  })
+
+  it('the lockfile names no registry and misses no platform', () => {
+    expect(tell(checkLockfile(JSON.parse(readText(root, 'package-lock.json'))))).toBe('')
+  })
+})
+
+describe('documents', () => {
+  const documents = readSources(
+    root,
+    files.filter((path) => path.endsWith('.md')),
+  )
+
+  it('name scripts that are there', () => {
+    const scripts = new Set(Object.keys(readManifest(root, '').scripts ?? {}))
+    expect(tell(documents.flatMap((document) => checkScripts(document, scripts)))).toBe('')
+  })
+
+  it('link to what is there', () => {
+    expect(tell(documents.flatMap((document) => checkLinks(document, new Set(files))))).toBe('')
+  })
+
+  it('show imports of public names', () => {
+    const names = publicNames(typescript, entries)
+    expect(tell(documents.flatMap((document) => checkSnippets(document, names)))).toBe('')
+  })
+
+  it('the README has at most 120 lines', () => {
+    expect(tell(checkLength({ path: 'README.md', text: readText(root, 'README.md') }, 120))).toBe('')
+  })
+
+  it('the test command of the README is what CI runs', () => {
+    const command = 'npm ci && npm test'
+    const rows = (path: string): readonly string[] => readText(root, path).split('\n')
+    expect([rows('README.md').includes(command), rows('.ci/run').includes(command)]).toEqual([true, true])
+  })
+})

@@ -1,0 +1,19 @@
+import { defineConfig } from 'vitest/config'
+
+// Tests run on the sources: the `tidemark-source` condition of each package's exports names them.
+export default defineConfig({
+  resolve: { conditions: ['tidemark-source'] },
+  ssr: { resolve: { conditions: ['tidemark-source'], externalConditions: ['tidemark-source'] } },
+  test: {
+    include: [
+      'packages/*/src/**/*.test.ts',
+      'packages/*/test/**/*.test.ts',
+      'test/**/*.test.ts',
+      'scripts/**/*.test.ts',
+      'bench/**/*.test.ts',
+    ],
+    reporters: ['default', './scripts/totals-reporter.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+})

@@ -1,0 +1,29 @@
+/** The two marks a rewrite leaves in the log: a compaction's and a clearing's. */
+import type { CompactMetadata, MicrocompactMetadata } from './metadata.ts'
+import type { SessionRecord, SystemRecord } from './record.ts'
+
+export interface CompactBoundary extends SystemRecord {
+  readonly subtype: 'compact_boundary'
+  readonly compactMetadata: CompactMetadata
+}
+
+export interface MicrocompactBoundary extends SystemRecord {
+  readonly subtype: 'microcompact_boundary'
+  readonly microcompactMetadata: MicrocompactMetadata
+}
+
+export function isCompactBoundary(record: SessionRecord): record is CompactBoundary {
+  return record.type === 'system' && (record as SystemRecord).subtype === 'compact_boundary'
+}
+
+export function isMicrocompactBoundary(record: SessionRecord): record is MicrocompactBoundary {
+  return record.type === 'system' && (record as SystemRecord).subtype === 'microcompact_boundary'
+}
+
+/** An act of the engine that changes the view and can be taken back. */
+export function isAct(record: SessionRecord): record is CompactBoundary | MicrocompactBoundary {
+  return isCompactBoundary(record) || isMicrocompactBoundary(record)
+}
+
+/** The first line of what stands where a tool result was. */
+export const CLEARED_TEXT = '[Old tool result content cleared]'

@@ -1,0 +1,132 @@
+/**
+ * Which records are on the branch that counts: that of the newest prompt.
+ *
+ * Branches part at a prompt and nowhere else. Everything that belongs to a turn stays with it, also what
+ * hangs beside the chain of parents (the results of parallel calls do); what a prompt abandons is what
+ * follows its parent and leads to another response, prompt or compaction.
+ */
+import { isToolResult } from './block.ts'
+import { isCompactBoundary } from './boundary.ts'
+import { List } from './list.ts'
+import { isKnown, isPrompt } from './record.ts'
+import { OUTSIDE, ownerOf, parentOf, ROOT, recordAt, type Tree } from './tree.ts'
+
+/** The branch of `tree`, whose newest record is at `index`, given the branch without that record. */
+export function extendBranch(
+  branch: List<number>,
+  tree: Tree,
+  index: number,
+  lastPrompt: number,
+): List<number> {
+  if (tree.prompt !== index) return joins(tree, index, branch) ? branch.push(index) : branch
+  return goesOn(branch, tree, lastPrompt) ? branch.push(index) : branchOf(tree)
+}
+
+/** The same from scratch. */
+export function branchOf(tree: Tree): List<number> {
+  const prompts = promptChain(tree)
+  const cut = new Set([...prompts].flatMap((prompt) => abandonedBy(tree, prompt)))
+  let branch = List.of<number>()
+  for (let index = 0; index < tree.records.length; index += 1) {
+    if (parentOf(tree, index) === OUTSIDE || cut.has(index)) continue
+    const there = isPrompt(recordAt(tree, index)) ? prompts.has(index) : joins(tree, index, branch)
+    if (there) branch = branch.push(index)
+  }
+  return branch
+}
+
+/** The newest prompt and those it follows from. */
+function promptChain(tree: Tree): Set<number> {
+  const chain = new Set<number>()
+  for (let prompt = tree.prompt; prompt !== ROOT; prompt = ownerOf(tree, parentOf(tree, prompt)))
+    chain.add(prompt)
+  return chain
+}
+
+/** The newest prompt goes on where the conversation stood: nothing is abandoned, nothing taken up again. */
+function goesOn(branch: List<number>, tree: Tree, lastPrompt: number): boolean {
+  const parent = parentOf(tree, tree.prompt)
+  if (parent === ROOT) return branch.length === 0
+  if (ownerOf(tree, parent) !== lastPrompt || !onBranch(branch, parent)) return false
+  return abandonedBy(tree, tree.prompt).length === 0
+}
+
+/** A record that is no prompt is on the branch with its parent, its response or its tool call. */
+function joins(tree: Tree, index: number, branch: List<number>): boolean {
+  const parent = parentOf(tree, index)
+  return (
+    parent === ROOT || onBranch(branch, parent) || kinOf(tree, index).some((kin) => onBranch(branch, kin))
+  )
+}
+
+/** Where the other records of the same response begin, or where the tool calls answered stand. */
+function kinOf(tree: Tree, index: number): readonly number[] {
+  const record = recordAt(tree, index)
+  if (!isKnown(record)) return []
+  if (record.type === 'assistant') return present(tree.responses.get(record.message.id), index)
+  if (record.type !== 'user' || typeof record.message.content === 'string') return []
+  const results = record.message.content.filter(isToolResult)
+  return results.flatMap((block) => present(tree.calls.get(block.tool_use_id), index))
+}
+
+function present(place: number | undefined, before: number): readonly number[] {
+  return place === undefined || place >= before ? [] : [place]
+}
+
+/**
+ * What lies between a prompt and its parent and is abandoned by it: each response, prompt and compaction
+ * below the parent, with what leads there and what follows from it. Kin of what stands before is not.
+ */
+function abandonedBy(tree: Tree, prompt: number): readonly number[] {
+  const fork = parentOf(tree, prompt)
+  const below = new Set<number>([fork])
+  const abandoned = new Set<number>()
+  for (let index = fork + 1; index < prompt; index += 1) {
+    const parent = parentOf(tree, index)
+    if (!below.has(parent)) continue
+    below.add(index)
+    if (belongsBefore(tree, index, fork)) continue
+    if (abandoned.has(parent) || leadsAway(tree, index)) abandoned.add(index)
+  }
+  for (const index of [...abandoned]) for (const step of stepsUp(tree, index, fork)) abandoned.add(step)
+  return [...abandoned]
+}
+
+/** The records between the fork and `index` that do not belong to what stands before the fork. */
+function stepsUp(tree: Tree, index: number, fork: number): readonly number[] {
+  const steps: number[] = []
+  for (let up = parentOf(tree, index); up > fork && !belongsBefore(tree, up, fork); up = parentOf(tree, up)) {
+    steps.push(up)
+  }
+  return steps
+}
+
+/** One of the records of a response that had begun by `fork`, or the answer to one of its calls. */
+function belongsBefore(tree: Tree, index: number, fork: number): boolean {
+  return kinOf(tree, index).some((kin) => responseStart(tree, kin) <= fork)
+}
+
+function responseStart(tree: Tree, index: number): number {
+  const record = recordAt(tree, index)
+  if (!isKnown(record) || record.type !== 'assistant') return index
+  return tree.responses.get(record.message.id) ?? index
+}
+
+function leadsAway(tree: Tree, index: number): boolean {
+  const record = recordAt(tree, index)
+  return record.type === 'assistant' || isPrompt(record) || isCompactBoundary(record)
+}
+
+/** The branch is in rising order. */
+export function onBranch(branch: List<number>, index: number): boolean {
+  let low = 0
+  let high = branch.length - 1
+  while (low <= high) {
+    const middle = (low + high) >> 1
+    const found = branch.at(middle) ?? ROOT
+    if (found === index) return true
+    if (found < index) low = middle + 1
+    else high = middle - 1
+  }
+  return false
+}

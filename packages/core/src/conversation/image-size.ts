@@ -1,0 +1,88 @@
+/** Width and height of a picture, read from its first bytes as they stand in a request: base64, never decoded whole. */
+export interface ImageSize {
+  readonly width: number
+  readonly height: number
+}
+
+/** Null for what is no PNG, JPEG, GIF or WebP, or is cut off before its size is told. */
+export function imageSize(base64: string): ImageSize | null {
+  const byte = byteReader(base64)
+  const size = pngSize(byte) ?? gifSize(byte) ?? webpSize(byte) ?? jpegSize(byte)
+  return size !== null && size.width > 0 && size.height > 0 ? size : null
+}
+
+/** The byte at an offset; NaN beyond the end, and for what is no base64: every comparison with it fails. */
+type Bytes = (offset: number) => number
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+const VALUES: ReadonlyMap<string, number> = new Map([...ALPHABET].map((letter, value) => [letter, value]))
+
+function byteReader(base64: string): Bytes {
+  const value = (index: number): number => VALUES.get(base64.charAt(index)) ?? Number.NaN
+  return (offset) => {
+    if (Number.isNaN(offset)) return Number.NaN
+    const index = Math.floor(offset / 3) * 4 + (offset % 3)
+    const [high, low] = [value(index), value(index + 1)]
+    if (Number.isNaN(high + low)) return Number.NaN
+    const drop = 4 - 2 * (offset % 3)
+    return (((high << 6) | low) >> drop) & 0xff
+  }
+}
+
+function startsWith(byte: Bytes, offset: number, text: string): boolean {
+  return [...text].every((letter, index) => byte(offset + index) === letter.charCodeAt(0))
+}
+
+function big(byte: Bytes, offset: number, length: number): number {
+  return Array.from({ length }, (_, index) => byte(offset + index)).reduce((sum, part) => sum * 256 + part, 0)
+}
+
+function little(byte: Bytes, offset: number, length: number): number {
+  return Array.from({ length }, (_, index) => byte(offset + length - 1 - index)).reduce(
+    (sum, part) => sum * 256 + part,
+    0,
+  )
+}
+
+function pngSize(byte: Bytes): ImageSize | null {
+  if (!startsWith(byte, 0, '\x89PNG\r\n\x1a\n')) return null
+  return { width: big(byte, 16, 4), height: big(byte, 20, 4) }
+}
+
+function gifSize(byte: Bytes): ImageSize | null {
+  if (!startsWith(byte, 0, 'GIF8')) return null
+  return { width: little(byte, 6, 2), height: little(byte, 8, 2) }
+}
+
+function webpSize(byte: Bytes): ImageSize | null {
+  if (!startsWith(byte, 0, 'RIFF') || !startsWith(byte, 8, 'WEBP')) return null
+  if (startsWith(byte, 12, 'VP8X')) {
+    return { width: little(byte, 24, 3) + 1, height: little(byte, 27, 3) + 1 }
+  }
+  if (startsWith(byte, 12, 'VP8L')) {
+    const bits = little(byte, 21, 4)
+    return { width: (bits % 0x4000) + 1, height: (Math.floor(bits / 0x4000) % 0x4000) + 1 }
+  }
+  return { width: little(byte, 26, 2) % 0x4000, height: little(byte, 28, 2) % 0x4000 }
+}
+
+/** Walks from segment to segment up to the one that starts a frame. */
+function jpegSize(byte: Bytes): ImageSize | null {
+  if (byte(0) !== 0xff || byte(1) !== 0xd8) return null
+  for (let offset = 2; byte(offset) === 0xff; ) {
+    const marker = byte(offset + 1)
+    if (isFrame(marker)) return { width: big(byte, offset + 7, 2), height: big(byte, offset + 5, 2) }
+    offset += marker === 0xff ? 1 : 2 + segmentLength(byte, offset, marker)
+  }
+  return null
+}
+
+function isFrame(marker: number): boolean {
+  return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
+}
+
+/** Markers without a body have no length either. */
+function segmentLength(byte: Bytes, offset: number, marker: number): number {
+  const bare = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
+  return bare ? 0 : big(byte, offset + 2, 2)
+}

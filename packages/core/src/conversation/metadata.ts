@@ -1,0 +1,56 @@
+/** What a compaction and a clearing write into the log beside their mark. The field names are exact. */
+export type CompactTrigger = 'auto' | 'manual'
+export type CompactCause = 'threshold' | 'reactive' | 'prepared' | 'idle' | 'model-switch' | 'person'
+
+/** Records kept verbatim, in order, behind the anchor. */
+export interface PreservedMessages {
+  readonly anchorUuid: string
+  readonly uuids: readonly string[]
+}
+
+/** The older form: every record of the view from head to tail. */
+export interface PreservedSegment {
+  readonly headUuid: string
+  readonly tailUuid: string
+  readonly anchorUuid: string
+}
+
+export interface CompactMetadata {
+  readonly trigger: CompactTrigger
+  readonly cause?: CompactCause
+  readonly preTokens: number
+  readonly postTokens?: number
+  readonly durationMs?: number
+  readonly messagesSummarized?: number
+  /** What the person gave with the request. */
+  readonly userContext?: string
+  readonly preCompactDiscoveredTools?: readonly string[]
+  readonly preservedMessages?: PreservedMessages
+  readonly preservedSegment?: PreservedSegment
+  /** User messages without an answer: they come last, behind what was brought back. */
+  readonly unansweredMessages?: PreservedMessages
+  /** Who wrote the summary: the model, the provider's own block, the running notes, or no model at all. */
+  readonly summarizer?: 'model' | 'block' | 'notes' | 'local'
+  readonly fallbackReason?: string
+  /** Records that no summariser was shown and the local extractor covered. */
+  readonly recordsCoveredLocally?: number
+}
+
+export interface MicrocompactMetadata {
+  readonly trigger: string
+  readonly preTokens: number
+  readonly tokensSaved: number
+  readonly compactedToolIds: readonly string[]
+  readonly clearedAttachmentUUIDs: readonly string[]
+  /** Where the text of a cleared result can be found, by tool call: the second line of what stands in its place. */
+  readonly notes?: Readonly<Record<string, string>>
+  /** Large inputs cleared: the call, and the field of its input that held the text. */
+  readonly clearedInputs?: readonly ClearedInput[]
+  /** Responses (`message.id`) that lost their thinking with this clearing. */
+  readonly clearedThinking?: readonly string[]
+}
+
+export interface ClearedInput {
+  readonly toolUseId: string
+  readonly field: string
+}

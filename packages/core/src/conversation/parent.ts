@@ -1,0 +1,60 @@
+/** Finds what a record follows. A parent that is missing or cyclic is damage; the record then follows the one before it. */
+import type { Damage } from './damage.ts'
+import type { SessionRecord, SystemRecord } from './record.ts'
+import { parentOf, placeOf, ROOT, type Tree } from './tree.ts'
+
+/** A parent named before it came, and by whom. */
+export interface Awaited {
+  readonly uuid: string
+  readonly by: number
+}
+
+export interface FoundParent {
+  readonly parent: number
+  readonly awaits: Awaited | null
+  readonly damage: readonly Damage[]
+}
+
+interface Growing extends Tree {
+  readonly tip: number
+  readonly awaited: readonly Awaited[]
+}
+
+export function findParent(
+  tree: Growing,
+  record: SessionRecord & { readonly uuid: string },
+  line: number,
+): FoundParent {
+  const boundary = isBoundary(record)
+  const named = record.parentUuid ?? (boundary ? record.logicalParentUuid : null) ?? null
+  const found = named === null ? undefined : placeOf(tree, named)
+  if (found !== undefined)
+    return { parent: found, awaits: null, damage: cycle(tree, record.uuid, found, line) }
+  if (named === null) return { parent: boundary ? tree.tip : ROOT, awaits: null, damage: [] }
+  // A boundary may name a record that was not carried over: it then stands behind the line before, undamaged.
+  if (boundary) return { parent: tree.tip, awaits: null, damage: [] }
+  return {
+    parent: tree.tip,
+    awaits: { uuid: named, by: tree.records.length },
+    damage: [missing(record.uuid, named, line)],
+  }
+}
+
+function isBoundary(record: SessionRecord): record is SystemRecord {
+  return record.type === 'system' && (record as SystemRecord).subtype === 'compact_boundary'
+}
+
+function missing(uuid: string, named: string, line: number): Damage {
+  if (uuid === named) return { kind: 'cyclic-parent', line, why: `the record ${uuid} is its own parent` }
+  return { kind: 'missing-parent', line, why: `the parent ${named} of ${uuid} is not in the log before it` }
+}
+
+function cycle(tree: Growing, uuid: string, parent: number, line: number): readonly Damage[] {
+  const waiting = tree.awaited.filter((wait) => wait.uuid === uuid).map((wait) => wait.by)
+  if (waiting.length === 0) return []
+  for (let at = parent; at >= 0; at = parentOf(tree, at)) {
+    if (waiting.includes(at))
+      return [{ kind: 'cyclic-parent', line, why: `${uuid} is among its own forebears` }]
+  }
+  return []
+}

@@ -1,0 +1,63 @@
+/**
+ * What the engine needs of the world, as plain interfaces. `tidemark` has the real ones for Node and, in
+ * `tidemark/testing`, a fake of each and a suite of named cases that every implementation passes.
+ */
+import type { Damage } from '../conversation/damage.ts'
+import type { SessionRecord } from '../conversation/record.ts'
+
+/** The one member of an AbortSignal that the engine reads; the platform's satisfies it. */
+export interface Signal {
+  readonly aborted: boolean
+}
+
+export interface Clock {
+  /** Milliseconds since 1970. */
+  now(): number
+  sleep(ms: number, signal?: Signal): Promise<void>
+}
+
+export interface Ids {
+  next(kind: string): string
+}
+
+/** A record as the caller makes it: the journal adds `seq` and `batch`. */
+export type NewRecord<R extends SessionRecord = SessionRecord> = R extends unknown
+  ? Omit<R, 'seq' | 'batch'>
+  : never
+
+export interface JournalState {
+  readonly exists: boolean
+  /** `seq` of the last record that counts; 0 for a session without any. What `append` takes as `after`. */
+  readonly position: number
+  readonly damage: readonly Damage[]
+}
+
+export type AppendOutcome =
+  | { readonly ok: true; readonly position: number; readonly records: readonly SessionRecord[] }
+  /** The log is not where the caller thought: read on from `position` and decide anew. */
+  | { readonly ok: false; readonly reason: 'conflict'; readonly position: number }
+  /** Another writer holds the session. */
+  | { readonly ok: false; readonly reason: 'locked'; readonly owner: string; readonly message: string }
+
+/** Append-only log of sessions. */
+export interface Journal {
+  /** Hands every record that counts to `visit`, in order and in pieces, then tells the state. */
+  read(session: string, visit: (records: readonly SessionRecord[]) => void): Promise<JournalState>
+  /**
+   * All of `records` or none of them, after position `after`, durable when it returns. Calls may overlap:
+   * those waiting together are made durable together.
+   */
+  append(session: string, after: number, records: readonly NewRecord[]): Promise<AppendOutcome>
+  /** Ids of the sessions there are, in no order. */
+  list(): Promise<readonly string[]>
+  /** Lets go of the session, so that another writer can have it. */
+  release(session: string): Promise<void>
+}
+
+/** Content-addressed bytes: the same bytes have the same id, and an id never changes what it stands for. */
+export interface BlobStore {
+  put(bytes: Uint8Array): Promise<string>
+  /** Null where the store has no such blob. */
+  get(id: string): Promise<Uint8Array | null>
+  has(id: string): Promise<boolean>
+}

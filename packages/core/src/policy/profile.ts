@@ -1,0 +1,167 @@
+/**
+ * What a provider and model can do and which rules its requests obey, as plain JSON-safe data. The concrete
+ * ones live with the codecs; `strictProfile` and `createProfile` are in `strict-profile.ts`.
+ */
+export interface Profile {
+  /** Said in findings and events; carries no meaning. */
+  readonly name: string
+  /** Context window in tokens; null where nobody has said. */
+  readonly window: number | null
+  /** Largest `max_tokens`; null where nobody has said, and then nothing is checked against it. */
+  readonly maxOutput: number | null
+  readonly roles: RoleRules
+  readonly tools: ToolRules
+  readonly thinking: ThinkingRules
+  readonly cache: CacheRules
+  readonly sizes: SizeRules
+  /** What the provider can be asked to edit by itself (`context_management`). */
+  readonly contextEdits: ContextEditRules
+  /** The provider's own summaries. */
+  readonly compaction: CompactionRules
+  readonly capabilities: Capabilities
+  /** What is refused unless a beta is named. */
+  readonly betas: readonly BetaRule[]
+  /** Dotted paths of request fields that are refused outright (`temperature`, `output_config.format`). */
+  readonly refusedFields: readonly string[]
+  readonly refusedBlocks: readonly BlockRefusal[]
+}
+
+export interface RoleRules {
+  /** Who may speak first. A compaction block at the very start may have either role. */
+  readonly first: 'user' | 'any'
+  /** Messages of one role in a row are one turn, or an error. */
+  readonly consecutive: 'merged' | 'refused'
+  /** Whether the last message may be the beginning of the model's own answer. A paused turn is not one. */
+  readonly prefill: 'allowed' | 'refused'
+  /** System messages in mid-conversation: in the places they may stand, or not at all. */
+  readonly system: 'placed' | 'refused'
+  /** `clear_at` on such a message. */
+  readonly turnScoped: boolean
+  /** `output_config` on such a message. */
+  readonly messageEffort: boolean
+}
+
+export interface ToolRules {
+  /** Source of a regular expression that every declared name matches. */
+  readonly namePattern: string
+  /** Source of a regular expression that the id of every call and result matches. */
+  readonly idPattern: string
+  /** The results of a turn come before anything else in the message that answers it. */
+  readonly resultsFirst: boolean
+  /** Messages that hold tool blocks need at least one declared tool. */
+  readonly declaredWhenUsed: boolean
+  /** `tool_choice` of type `any` or `tool`. */
+  readonly forcedChoice: 'allowed' | 'refused'
+}
+
+export type ThinkingMode = 'enabled' | 'adaptive' | 'between_tools' | 'disabled'
+
+export interface ThinkingRules {
+  readonly modes: readonly ThinkingMode[]
+  /** The mode of a request that does not say. */
+  readonly whenAbsent: ThinkingMode
+  readonly minimumBudget: number
+  /** With one of these betas the budget may be larger than `max_tokens`. */
+  readonly budgetOverBetas: readonly string[]
+  /** Modes in which the model's unfinished turn must begin with thinking. */
+  readonly firstInModes: readonly ThinkingMode[]
+  /** Modes in which `tool_choice` may not force a call. */
+  readonly unforcedInModes: readonly ThinkingMode[]
+  /** Efforts at which `disabled` is accepted; null: at any. */
+  readonly disabledEfforts: readonly string[] | null
+  /** May a turn of the model's end in thinking? Never, anywhere but at the end of the request, or at will. */
+  readonly closing: 'never' | 'not-at-end' | 'allowed'
+  /** Every thinking block carries a signature. */
+  readonly signed: boolean
+  /** What a thinking block is bound to: nothing, the model, or every byte before it as well. */
+  readonly binding: 'none' | 'model' | 'prefix'
+  /** The provider leaves out the thinking of finished turns, so it leaves the count. */
+  readonly stripsFinishedTurns: boolean
+}
+
+export interface CacheRules {
+  readonly maxMarkers: number
+  /** Lifetimes a marker can ask for, longest first: along a request they may only grow shorter. */
+  readonly ttls: readonly CacheTtl[]
+  /** The lifetime of a marker that does not say. */
+  readonly defaultTtl: string
+  /** Block types that cannot carry a marker. Blank text never can. */
+  readonly unmarkable: readonly string[]
+  /** `cache_control` on the request itself, which marks the last block that can carry one. */
+  readonly automatic: boolean
+  /** `scope` on a marker. */
+  readonly scopes: readonly string[]
+  /** Shortest prefix that is kept; null where unknown. */
+  readonly minimumTokens: number | null
+  /** Positions a marker looks back for an older entry, its own included. */
+  readonly lookBack: number
+  /** Calls in a row count as one position, and so do results in a row. */
+  readonly collapsesToolRuns: boolean
+}
+
+export interface CacheTtl {
+  readonly name: string
+  readonly seconds: number
+}
+
+export interface SizeRules {
+  /** UTF-8 bytes of the request's JSON. */
+  readonly bodyBytes: number
+  readonly messages: number
+  /** Images, and PDF documents counted as the one page each has at least. */
+  readonly images: number
+  /** Longest side of an image. */
+  readonly imagePixels: number
+  /** Above so many images each side is at most `manyImagePixels`. */
+  readonly manyImages: number
+  readonly manyImagePixels: number
+}
+
+/** The provider's names for the edits; null for one it does not know. All null: `context_management` is refused. */
+export interface ContextEditRules {
+  readonly clearThinking: string | null
+  readonly clearToolUses: string | null
+  readonly compact: string | null
+  /** Smallest trigger of `compact`, in input tokens. */
+  readonly minimumCompactTrigger: number
+}
+
+export interface CompactionRules {
+  /** `compaction` blocks in messages. A signed one stands first and alone; others in any of the model's messages. */
+  readonly blocks: boolean
+  /** `compaction` on a request: a summary on demand. */
+  readonly onDemand: boolean
+  /** The beta that a summary on demand, and every request that carries a signed block, must name. */
+  readonly beta: string | null
+  readonly maxInstructionCharacters: number
+  /** Dotted paths of fields that may not stand beside `compaction`. */
+  readonly notWithRequest: readonly string[]
+  /** Dotted paths of fields that may not stand beside a signed block. */
+  readonly notWithBlock: readonly string[]
+}
+
+export interface Capabilities {
+  /** `cache_edits` blocks and `cache_reference`: undocumented, so off unless somebody knows better. */
+  readonly cacheEdits: boolean
+  /** `diagnostics` on a request. */
+  readonly cacheDiagnostics: boolean
+  /** `tool_addition` and `tool_removal` in a system message. */
+  readonly toolChanges: boolean
+  /** `max_tokens: 0`, which fills the cache and answers nothing. */
+  readonly prewarm: boolean
+}
+
+/** A thing that is refused unless one of `betas` is in force. */
+export interface BetaRule {
+  /** A field of the request (a dotted path), a field of a message, a type of block, a type of context edit. */
+  readonly where: 'field' | 'message-field' | 'block' | 'edit'
+  readonly name: string
+  readonly betas: readonly string[]
+}
+
+/** A block type, or one field of it, that messages of a role may not carry. */
+export interface BlockRefusal {
+  readonly role: 'user' | 'assistant' | 'system'
+  readonly type: string
+  readonly field?: string
+}

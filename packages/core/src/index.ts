@@ -1,0 +1,166 @@
+/** The public names of the engine, one by one. */
+
+export {
+  type Block,
+  blocksOf,
+  type Content,
+  isBlankText,
+  isBlock,
+  isCompactionBlock,
+  isMedia,
+  isServerToolResult,
+  isServerToolUse,
+  isText,
+  isThinking,
+  isToolResult,
+  isToolUse,
+  type TextBlock,
+  type ThinkingBlock,
+  type ToolResultBlock,
+  type ToolUseBlock,
+} from './conversation/block.ts'
+export {
+  CLEARED_TEXT,
+  type CompactBoundary,
+  isAct,
+  isCompactBoundary,
+  isMicrocompactBoundary,
+  type MicrocompactBoundary,
+} from './conversation/boundary.ts'
+export type { Damage, DamageKind } from './conversation/damage.ts'
+export { type Decoded, decodeRecord } from './conversation/decode.ts'
+export { firstNonJson, isObject, type Json, type JsonObject } from './conversation/json.ts'
+export {
+  arrayText,
+  elementsOf,
+  type Member,
+  memberOf,
+  membersOf,
+  objectText,
+  rawUnlessSurvives,
+  readJson,
+  survives,
+  withMember,
+  withoutMember,
+} from './conversation/json-text.ts'
+export { createLineReader, type LineReader, type LogEnd } from './conversation/line-reader.ts'
+export { List } from './conversation/list.ts'
+export type {
+  ClearedInput,
+  CompactCause,
+  CompactMetadata,
+  CompactTrigger,
+  MicrocompactMetadata,
+  PreservedMessages,
+  PreservedSegment,
+} from './conversation/metadata.ts'
+export { rawBlocksIn } from './conversation/raw-text.ts'
+export {
+  type AssistantMessage,
+  type AssistantRecord,
+  type Attachment,
+  type AttachmentRecord,
+  type BatchStamp,
+  type Delta,
+  type Epoch,
+  type EpochSection,
+  isKnown,
+  isPrompt,
+  isSyntheticError,
+  type KnownRecord,
+  type OtherRecord,
+  type Pin,
+  type ProgressRecord,
+  type RawBlock,
+  type RecordBase,
+  type SessionRecord,
+  SYNTHETIC_MODEL,
+  type SystemRecord,
+  type Usage,
+  type UserMessage,
+  type UserRecord,
+} from './conversation/record.ts'
+export { cutAtOrAfter, cutAtOrBefore, legalCuts, roundsOf } from './conversation/round.ts'
+export { emptySession, reduce, type Session, sessionOf } from './conversation/session.ts'
+export { placeOf, recordAt } from './conversation/tree.ts'
+export { LOG_VERSION, type LogHeader, newHeader } from './conversation/upcast.ts'
+export {
+  type Assembly,
+  assemble,
+  collect,
+  emptyAssembly,
+  replyOf,
+} from './engine/collect.ts'
+export type { Failure, FailureKind, TokenGap } from './engine/failure.ts'
+export type {
+  AppendOutcome,
+  BlobStore,
+  Clock,
+  Ids,
+  Journal,
+  JournalState,
+  NewRecord,
+  Signal,
+} from './engine/ports.ts'
+export type {
+  BlockDelta,
+  BlockEnded,
+  BlockGrew,
+  BlockStarted,
+  OpenBlock,
+  Reply,
+  ReplyAlive,
+  ReplyEnded,
+  ReplyEvent,
+  ReplyFailed,
+  ReplyOther,
+  ReplyStarted,
+  ReplyUpdated,
+} from './engine/reply.ts'
+export { TidemarkError, type TidemarkErrorCode } from './errors.ts'
+export { PRICE_CLASSES, type PriceClass, type TokensByClass } from './measure/billed.ts'
+export { addMoney, type Money, NO_MONEY } from './measure/money.ts'
+export { type PricesOf, priceOf, priceTokens } from './measure/price.ts'
+export { type Prices, type PriceTier, type Rates, ratesFor } from './measure/prices.ts'
+export type { Budgets, ClearBudgets } from './policy/budgets.ts'
+export { createPolicy, DEFAULT_POLICY } from './policy/create-policy.ts'
+export type { DeepPartial } from './policy/field.ts'
+export { type Lines, smallestWindow } from './policy/lines.ts'
+export {
+  type Mechanism,
+  type MechanismState,
+  type MechanismStates,
+  mechanismStates,
+} from './policy/mechanisms.ts'
+export { type Policy, policyPaths, policyValue } from './policy/policy.ts'
+export type { Profile } from './policy/profile.ts'
+export type { Problem } from './policy/read-fields.ts'
+export {
+  type KnownWindow,
+  type ModelSize,
+  type Offsets,
+  type ScaledPolicy,
+  scalePolicy,
+  type UnknownWindow,
+} from './policy/scale.ts'
+export { createProfile, type ProfileOverrides, strictProfile } from './policy/strict-profile.ts'
+export {
+  NO_SWITCHES,
+  type PercentName,
+  readSwitches,
+  type Switches,
+  type SwitchName,
+  type SwitchNotice,
+  type SwitchReading,
+} from './policy/switches.ts'
+export { advanceCheck, type Checked, findingsOf, startCheck } from './view/checked.ts'
+export type { FlatMessage } from './view/draft.ts'
+export type { Cleared, Entry } from './view/entry.ts'
+export { type Flat, flatMessagesOf, flatten, messagesOf, repairsOf } from './view/flatten.ts'
+export { MISSING_RESULT_TEXT, missingResult } from './view/pairing.ts'
+export type { ApiMessage, Payload, Role } from './view/payload.ts'
+export type { Repair, RepairKind } from './view/repair.ts'
+export { chooseUndo, type UndoChoice } from './view/undo.ts'
+export type { Finding, FindingCode } from './view/validate/finding.ts'
+export { validate } from './view/validate/validate.ts'
+export { type Act, advance, emptyView, type View, viewOf } from './view/view.ts'

@@ -1,0 +1,80 @@
+/** One line of the view: a record, and what of it has been cleared. */
+
+import { blocksOf, isToolResult } from '../conversation/block.ts'
+import type { List } from '../conversation/list.ts'
+import { List as Lists } from '../conversation/list.ts'
+import type { ClearedInput, MicrocompactMetadata } from '../conversation/metadata.ts'
+import type { KnownRecord } from '../conversation/record.ts'
+
+export interface Entry {
+  readonly record: KnownRecord
+  /** Where the record stands in the session. */
+  readonly index: number
+  /** Absent where the record is shown as it was said. */
+  readonly cleared?: Cleared
+}
+
+/** What is no longer shown. The record itself is untouched: it is read again when a clearing is undone. */
+export interface Cleared {
+  /** An attachment that is left out altogether. */
+  readonly whole: boolean
+  readonly thinking: boolean
+  /** Tool results, by call, with the line that says where the text is. */
+  readonly results: readonly { readonly id: string; readonly note: string | null }[]
+  readonly inputs: readonly ClearedInput[]
+}
+
+/** The entries with one clearing applied. Entries it does not touch stay the same objects. */
+export function clearEntries(entries: List<Entry>, metadata: MicrocompactMetadata): List<Entry> {
+  const clearing = {
+    metadata,
+    results: new Set(metadata.compactedToolIds ?? []),
+    attachments: new Set(metadata.clearedAttachmentUUIDs ?? []),
+    thinking: new Set(metadata.clearedThinking ?? []),
+  }
+  return Lists.of([...entries].map((entry) => clearEntry(entry, clearing)))
+}
+
+interface Clearing {
+  readonly metadata: MicrocompactMetadata
+  readonly results: ReadonlySet<string>
+  readonly attachments: ReadonlySet<string>
+  readonly thinking: ReadonlySet<string>
+}
+
+function clearEntry(entry: Entry, clearing: Clearing): Entry {
+  const before = entry.cleared
+  const { record } = entry
+  const now: Cleared = {
+    whole: before?.whole === true || (record.type === 'attachment' && clearing.attachments.has(record.uuid)),
+    thinking:
+      before?.thinking === true || (record.type === 'assistant' && clearing.thinking.has(record.message.id)),
+    results: [...(before?.results ?? []), ...newResults(entry, clearing)],
+    inputs: [...(before?.inputs ?? []), ...newInputs(entry, clearing.metadata)],
+  }
+  return same(before, now) ? entry : { ...entry, cleared: now }
+}
+
+/** A result is cleared once. */
+function newResults(entry: Entry, clearing: Clearing): Cleared['results'] {
+  if (entry.record.type !== 'user') return []
+  const ids = blocksOf(entry.record.message.content)
+    .filter(isToolResult)
+    .map((block) => block.tool_use_id)
+  const fresh = ids.filter(
+    (id) => clearing.results.has(id) && !entry.cleared?.results.some((old) => old.id === id),
+  )
+  return fresh.map((id) => ({ id, note: clearing.metadata.notes?.[id] ?? null }))
+}
+
+function newInputs(entry: Entry, metadata: MicrocompactMetadata): readonly ClearedInput[] {
+  if (entry.record.type !== 'assistant' || metadata.clearedInputs === undefined) return []
+  const ids = new Set(blocksOf(entry.record.message.content).map((block) => block.id))
+  return metadata.clearedInputs.filter((input) => ids.has(input.toolUseId))
+}
+
+function same(before: Cleared | undefined, now: Cleared): boolean {
+  if (before === undefined) return !now.whole && !now.thinking && now.results.length + now.inputs.length === 0
+  const grown = now.results.length > before.results.length || now.inputs.length > before.inputs.length
+  return !grown && now.whole === before.whole && now.thinking === before.thinking
+}

@@ -1,0 +1,205 @@
+/**
+ * From view to API messages: one pass, in order, deterministic and prefix-stable.
+ *
+ * When a new response begins, all before it is final (`frozen`): nothing that comes later can change it. Only
+ * the messages since are worked out anew at each step, so a step costs what it added.
+ */
+import { isBlankText, isCompactionBlock, isToolResult } from '../conversation/block.ts'
+import { IndexMap } from '../conversation/index-map.ts'
+import { List } from '../conversation/list.ts'
+import type { KnownRecord } from '../conversation/record.ts'
+import { type Draft, type FlatMessage, flatMessageOf, isSilent, type Part, withParts } from './draft.ts'
+import type { Entry } from './entry.ts'
+import { callsOf, openServerCalls, pairTools } from './pairing.ts'
+import { isShown, partsOf } from './parts.ts'
+import type { ApiMessage } from './payload.ts'
+import type { Repair } from './repair.ts'
+import type { View } from './view.ts'
+
+export interface Flat {
+  /** What has been taken in. */
+  readonly entries: List<Entry>
+  readonly frozen: List<FlatMessage>
+  readonly frozenRepairs: List<Repair>
+  /** Tool call id → message, in what is frozen. */
+  readonly calls: IndexMap
+  readonly drafts: readonly Draft[]
+  /** The messages behind the frozen ones, as they would be sent now. */
+  readonly tail: readonly FlatMessage[]
+  readonly tailRepairs: readonly Repair[]
+}
+
+export const FIRST_PROMPT_TEXT = '[The beginning of this conversation is not in its log.]'
+
+const EMPTY: Flat = {
+  entries: List.of(),
+  frozen: List.of(),
+  frozenRepairs: List.of(),
+  calls: IndexMap.empty(),
+  drafts: [],
+  tail: [],
+  tailRepairs: [],
+}
+
+/** The messages of a view; with `from`, an earlier state of the same view, only what is new is worked out. */
+export function flatten(view: View, from: Flat = EMPTY): Flat {
+  let flat = view.entries.extends(from.entries) ? from : EMPTY
+  for (let index = flat.entries.length; index < view.entries.length; index += 1) {
+    flat = taken(flat, view.entries.at(index) as Entry)
+  }
+  const end = finished(flat)
+  return { ...flat, entries: view.entries, tail: end.messages, tailRepairs: end.repairs }
+}
+
+export function messagesOf(flat: Flat): readonly ApiMessage[] {
+  return flatMessagesOf(flat).map((item) => item.message)
+}
+
+export function flatMessagesOf(flat: Flat): readonly FlatMessage[] {
+  return [...flat.frozen.toArray(), ...flat.tail]
+}
+
+export function repairsOf(flat: Flat): readonly Repair[] {
+  return [...flat.frozenRepairs, ...flat.tailRepairs]
+}
+
+function taken(flat: Flat, entry: Entry): Flat {
+  if (!isShown(entry)) return flat
+  const parts = partsOf(entry)
+  const { record } = entry
+  if (record.type === 'assistant') return said(flat, entry, record.message.id, parts)
+  const draft = userDraft(record, entry, parts)
+  const last = flat.drafts.at(-1)
+  if (draft.role === 'user' && last?.role === 'user')
+    return { ...flat, drafts: [...flat.drafts.slice(0, -1), merged(last, draft)] }
+  return { ...flat, drafts: [...opened(flat, draft), draft] }
+}
+
+/** A response goes with its other records if only tool results and attachments lie between; else it is a new one. */
+function said(flat: Flat, entry: Entry, response: string, parts: readonly Part[]): Flat {
+  const home = sameResponse(flat.drafts, response)
+  const draft: Draft = {
+    role: 'assistant',
+    response,
+    parts: List.of(parts),
+    whole: wholeOf(entry),
+    crossable: false,
+  }
+  if (home !== -1)
+    return { ...flat, drafts: flat.drafts.map((old, index) => (index === home ? merged(old, draft) : old)) }
+  const settled = openServerCalls(flat.drafts).length === 0 ? frozen(flat) : flat
+  return { ...settled, drafts: [...opened(settled, draft), draft] }
+}
+
+function sameResponse(drafts: readonly Draft[], response: string): number {
+  for (let index = drafts.length - 1; index >= 0; index -= 1) {
+    const draft = drafts[index] as Draft
+    if (draft.role === 'assistant') return draft.response === response ? index : -1
+    if (!draft.crossable) return -1
+  }
+  return -1
+}
+
+function userDraft(record: KnownRecord, entry: Entry, parts: readonly Part[]): Draft {
+  const role = record.type === 'user' ? record.message.role : 'user'
+  const crossable =
+    record.type === 'attachment' || (parts.length > 0 && parts.every((part) => isToolResult(part.block)))
+  return { role, response: null, parts: List.of(parts), whole: wholeOf(entry), crossable }
+}
+
+/** The message as it was given. Of a system message in mid-conversation the other fields go along. */
+function wholeOf(entry: Entry): ApiMessage | null {
+  const { record } = entry
+  if (entry.cleared !== undefined || (record.type !== 'user' && record.type !== 'assistant')) return null
+  const { role, content } = record.message
+  return record.type === 'user' && role === 'system'
+    ? { ...record.message, role, content }
+    : { role, content }
+}
+
+function merged(one: Draft, other: Draft): Draft {
+  let { parts } = one
+  for (const part of other.parts) parts = parts.push(part)
+  return { ...one, parts, whole: null, crossable: one.crossable && other.crossable }
+}
+
+/** A conversation begins with the person, or with a provider's own summary. */
+function opened(flat: Flat, draft: Draft): readonly Draft[] {
+  if (flat.frozen.length + flat.drafts.length > 0 || draft.role === 'user') return flat.drafts
+  const first = draft.parts.at(0)
+  if (first === undefined || isCompactionBlock(first.block)) return flat.drafts
+  const part = { block: { type: 'text', text: FIRST_PROMPT_TEXT }, origin: first.origin }
+  return [{ role: 'user', response: null, parts: List.of([part]), whole: null, crossable: false }]
+}
+
+function frozen(flat: Flat): Flat {
+  const { messages, repairs, calls } = finished(flat)
+  const next = { frozen: flat.frozen, frozenRepairs: flat.frozenRepairs, calls: flat.calls }
+  for (const id of calls) next.calls = next.calls.add(id, next.frozen.length)
+  for (const message of messages) next.frozen = next.frozen.push(message)
+  for (const repair of repairs) next.frozenRepairs = next.frozenRepairs.push(repair)
+  return { ...flat, ...next, drafts: [] }
+}
+
+interface Finished {
+  readonly messages: readonly FlatMessage[]
+  readonly repairs: readonly Repair[]
+  readonly calls: readonly string[]
+}
+
+/** The drafts as messages a provider takes. */
+function finished(flat: Flat): Finished {
+  const firsts: Repair[] = []
+  const start = flat.drafts[0]?.parts.at(0)
+  if (flat.frozen.length === 0 && start?.block.text === FIRST_PROMPT_TEXT)
+    firsts.push({ kind: 'no-first-prompt', origin: start.origin })
+  const plain = withoutBlanks(flat.drafts)
+  const known = (id: string): boolean => flat.calls.get(id) !== undefined
+  const paired = pairTools(plain.drafts, known)
+  const tail = withoutSilentTail(paired.drafts)
+  const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
+  return { messages: tail.drafts.map(flatMessageOf), repairs, calls: tail.drafts.flatMap(callsOf) }
+}
+
+interface Mended {
+  readonly drafts: readonly Draft[]
+  readonly repairs: readonly Repair[]
+}
+
+function withoutBlanks(drafts: readonly Draft[]): Mended {
+  const repairs: Repair[] = []
+  const kept = drafts.map((draft) => {
+    const parts = [...draft.parts].flatMap((part) => {
+      const plain = withoutBlank(part)
+      if (plain[0] !== part) repairs.push({ kind: 'blank-text', origin: part.origin })
+      return plain
+    })
+    return withParts(draft, parts)
+  })
+  return {
+    drafts: kept.filter((draft) => draft.parts.length > 0 || draft.whole?.output_config !== undefined),
+    repairs,
+  }
+}
+
+/** Blank text is refused wherever it stands, inside a tool result too. */
+function withoutBlank(part: Part): readonly Part[] {
+  const { block, origin } = part
+  if (isBlankText(block)) return []
+  if (!isToolResult(block) || !Array.isArray(block.content) || !block.content.some(isBlankText)) return [part]
+  return [{ block: { ...block, content: block.content.filter((item) => !isBlankText(item)) }, origin }]
+}
+
+/**
+ * Thinking alone does not end a request. It is dropped for good when the next response begins, since that one
+ * was given without it.
+ */
+function withoutSilentTail(drafts: readonly Draft[]): Mended {
+  let length = drafts.length
+  while (length > 0 && isSilent(drafts[length - 1] as Draft)) length -= 1
+  const dropped = drafts.slice(length).flatMap((draft) => [...draft.parts].slice(0, 1))
+  return {
+    drafts: drafts.slice(0, length),
+    repairs: dropped.map((part) => ({ kind: 'silent-tail', origin: part.origin })),
+  }
+}

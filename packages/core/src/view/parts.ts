@@ -1,0 +1,54 @@
+/** What one entry of the view brings to a message: its blocks, less what was cleared. */
+import { type Block, blocksOf, isThinking, isToolResult, isToolUse } from '../conversation/block.ts'
+import { CLEARED_TEXT } from '../conversation/boundary.ts'
+import { isObject } from '../conversation/json.ts'
+import { isSyntheticError, type KnownRecord } from '../conversation/record.ts'
+import { attachmentText } from './attachment-text.ts'
+import type { Part } from './draft.ts'
+import type { Cleared, Entry } from './entry.ts'
+
+/** What stands where a large input of a tool call was. */
+export const CLEARED_INPUT_TEXT = '[Old tool input cleared]'
+
+/** Does anything of this entry reach a model? */
+export function isShown(entry: Entry): boolean {
+  const { record } = entry
+  if (record.type === 'progress' || record.type === 'system' || isSyntheticError(record)) return false
+  return record.type !== 'attachment' || !(record.isScreenOnly === true || entry.cleared?.whole === true)
+}
+
+export function partsOf(entry: Entry): readonly Part[] {
+  const { record } = entry
+  if (record.type === 'attachment')
+    return [{ block: { type: 'text', text: attachmentText(record) }, origin: record.uuid }]
+  if (record.type !== 'user' && record.type !== 'assistant') return []
+  const parts = blocksOf(record.message.content).map((block, index) => partOf(block, index, record))
+  return entry.cleared === undefined
+    ? parts
+    : parts.flatMap((part) => clearPart(part, entry.cleared as Cleared))
+}
+
+function partOf(block: Block, index: number, record: KnownRecord): Part {
+  const raw = record.rawBlocks?.find((item) => item.index === index)
+  return raw === undefined ? { block, origin: record.uuid } : { block, origin: record.uuid, raw: raw.text }
+}
+
+function clearPart(part: Part, cleared: Cleared): readonly Part[] {
+  const { block, origin } = part
+  if (cleared.thinking && isThinking(block)) return []
+  if (isToolResult(block)) {
+    const result = cleared.results.find((item) => item.id === block.tool_use_id)
+    return [result === undefined ? part : { block: { ...block, content: stub(result.note) }, origin }]
+  }
+  const fields = cleared.inputs.filter((input) => isToolUse(block) && input.toolUseId === block.id)
+  if (fields.length === 0 || !isObject(block.input)) return [part]
+  const input = Object.entries(block.input).map(([name, value]) => [
+    name,
+    fields.some((field) => field.field === name) ? CLEARED_INPUT_TEXT : value,
+  ])
+  return [{ block: { ...block, input: Object.fromEntries(input) }, origin }]
+}
+
+function stub(note: string | null): string {
+  return note === null ? CLEARED_TEXT : `${CLEARED_TEXT}\n${note}`
+}

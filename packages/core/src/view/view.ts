@@ -1,0 +1,187 @@
+/**
+ * The view: the list the model will see next. From the last standing compaction on, with what it kept put
+ * back in its place and clearings applied; nothing else.
+ *
+ * It is folded along the branch and kept up to date (`advance`). A rewind changes the branch, and then it is
+ * folded anew; law 1 says that both ways agree after every record.
+ */
+import {
+  type CompactBoundary,
+  isCompactBoundary,
+  isMicrocompactBoundary,
+  type MicrocompactBoundary,
+} from '../conversation/boundary.ts'
+import type { Damage, DamageKind } from '../conversation/damage.ts'
+import { List } from '../conversation/list.ts'
+import { isKnown, type KnownRecord, type SystemRecord } from '../conversation/record.ts'
+import type { Session } from '../conversation/session.ts'
+import { ROOT, recordAt } from '../conversation/tree.ts'
+import { clearEntries, type Entry } from './entry.ts'
+import { type Anchored, keptBy } from './kept.ts'
+
+/** A compaction or clearing that stands, with what it replaced: to undo it is to look that up. */
+export interface Act {
+  readonly kind: 'compact' | 'clear'
+  readonly uuid: string
+  /** Place of its boundary along the branch. */
+  readonly position: number
+  /** Records of this batch are the act's own and go when it is undone. */
+  readonly batch: string | null
+  readonly summary: string | null
+  readonly before: List<Entry>
+}
+
+export interface View {
+  /** The branch as far as it has been taken in. */
+  readonly branch: List<number>
+  readonly entries: List<Entry>
+  /** Standing acts, oldest first. Only the last can be undone. */
+  readonly acts: readonly Act[]
+  readonly undone: readonly Act[]
+  /** A compaction whose summary has not come: until it does the view is as before. */
+  readonly pending: Act | null
+  /** Kept records that wait for the record they stand behind. */
+  readonly anchored: readonly Anchored[]
+  /** Index of the record that last rewrote the view (or began an epoch): usage from before measured something else. */
+  readonly rewrittenAt: number
+  readonly damage: List<Damage>
+}
+
+const EMPTY: Omit<View, 'branch' | 'entries' | 'damage'> = {
+  acts: [],
+  undone: [],
+  pending: null,
+  anchored: [],
+  rewrittenAt: ROOT,
+}
+
+export function emptyView(): View {
+  return { ...EMPTY, branch: List.of(), entries: List.of(), damage: List.of() }
+}
+
+/** The view of a session, from scratch. */
+export function viewOf(session: Session): View {
+  return advance(emptyView(), session)
+}
+
+/** The view of `session`, given the view of an earlier state of it. */
+export function advance(view: View, session: Session): View {
+  let next = session.branch.extends(view.branch) ? view : emptyView()
+  for (let position = next.branch.length; position < session.branch.length; position += 1) {
+    next = step(next, session, position)
+  }
+  return { ...next, branch: session.branch }
+}
+
+function step(view: View, session: Session, position: number): View {
+  const index = session.branch.at(position) ?? ROOT
+  const record = recordAt(session, index)
+  if (!isKnown(record)) return view
+  const at = { session, position, index }
+  if (isCompactBoundary(record)) return announced(view, record, at)
+  if (isMicrocompactBoundary(record)) return cleared(view, record, at)
+  if (record.isCompactSummary === true && view.pending !== null)
+    return compacted(view, view.pending, record, at)
+  if (record.type === 'system') return noticed(view, record, at)
+  return pushed(view, { record, index }, session)
+}
+
+interface At {
+  readonly session: Session
+  readonly position: number
+  readonly index: number
+}
+
+function pushed(view: View, entry: Entry, session: Session): View {
+  const entries = view.entries.push(entry)
+  const behind = view.anchored.filter((kept) => kept.anchor === entry.record.uuid)
+  if (behind.length === 0) return { ...view, entries }
+  const anchored = view.anchored.filter((kept) => kept.anchor !== entry.record.uuid)
+  let next: View = { ...view, entries, anchored }
+  for (const kept of behind) for (const item of kept.entries) next = pushed(next, item, session)
+  return next
+}
+
+/** A boundary alone changes nothing: a log may end there. */
+function announced(view: View, record: CompactBoundary, at: At): View {
+  const lost = view.pending === null ? view : withDamage(view, 'boundary-without-summary', view.pending.uuid)
+  return { ...lost, pending: actOf('compact', record, at.position, view.entries) }
+}
+
+function compacted(view: View, pending: Act, summary: KnownRecord, at: At): View {
+  const boundary = recordAt(at.session, at.session.branch.at(pending.position) ?? ROOT) as CompactBoundary
+  const kept = keptBy(boundary, pending.before, at.session)
+  let next: View = {
+    ...view,
+    entries: List.of(),
+    acts: [...view.acts, { ...pending, summary: summary.uuid }],
+    pending: null,
+    anchored: kept.anchored,
+    rewrittenAt: at.index,
+  }
+  for (const uuid of kept.missing) next = withDamage(next, 'missing-preserved', uuid)
+  next = pushed(next, { record: boundary, index: at.session.branch.at(pending.position) ?? ROOT }, at.session)
+  for (const item of since(at, pending.position)) next = pushed(next, item, at.session)
+  return pushed(next, { record: summary, index: at.index }, at.session)
+}
+
+function cleared(view: View, record: MicrocompactBoundary, at: At): View {
+  const act = actOf('clear', record, at.position, view.entries)
+  const entries = clearEntries(view.entries, record.microcompactMetadata)
+  const next = { ...view, entries, acts: [...view.acts, act], rewrittenAt: at.index }
+  return pushed(next, { record, index: at.index }, at.session)
+}
+
+function noticed(view: View, record: SystemRecord, at: At): View {
+  const rewritten = record.subtype === 'epoch' ? { ...view, rewrittenAt: at.index } : view
+  const next = pushed(rewritten, { record, index: at.index }, at.session)
+  if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
+  return undone(next, record, at)
+}
+
+/** Back to what the act replaced, and behind it what has come since, less the act's own records. */
+function undone(view: View, record: SystemRecord, at: At): View {
+  const act = view.acts.at(-1)
+  if (act === undefined || act.uuid !== record.of)
+    return withDamage(view, 'bad-undo', record.of ?? record.uuid)
+  const gone = [...view.undone, act]
+  let next: View = {
+    ...view,
+    entries: act.before,
+    acts: view.acts.slice(0, -1),
+    undone: gone,
+    rewrittenAt: at.index,
+  }
+  for (const item of since({ ...at, position: at.position + 1 }, act.position)) {
+    if (!gone.some((taken) => isOwn(item.record, taken))) next = pushed(next, item, at.session)
+  }
+  return next
+}
+
+/** What came along the branch between a boundary and the present position. */
+function since(at: At, position: number): readonly Entry[] {
+  const indices = at.session.branch.toArray(position + 1, at.position)
+  return indices.flatMap((index) => {
+    const record = recordAt(at.session, index)
+    return isKnown(record) ? [{ record, index }] : []
+  })
+}
+
+function isOwn(record: KnownRecord, act: Act): boolean {
+  if (record.uuid === act.uuid || record.uuid === act.summary) return true
+  return act.batch !== null && record.batch?.id === act.batch
+}
+
+function actOf(kind: Act['kind'], record: SystemRecord, position: number, before: List<Entry>): Act {
+  return { kind, uuid: record.uuid, position, batch: record.batch?.id ?? null, summary: null, before }
+}
+
+const WHY: Partial<Record<DamageKind, string>> = {
+  'boundary-without-summary': 'has no summary behind it and is left out of account',
+  'missing-preserved': 'was to be kept and is not in the log',
+  'bad-undo': 'is not the newest standing act, so its undoing is left out of account',
+}
+
+function withDamage(view: View, kind: DamageKind, uuid: string): View {
+  return { ...view, damage: view.damage.push({ kind, line: 0, why: `${uuid} ${WHY[kind] ?? ''}` }) }
+}

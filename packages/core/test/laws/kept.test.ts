@@ -1,0 +1,71 @@
+import fc from 'fast-check'
+import { Choices, compactSession, generateSession, type Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { type CompactBoundary, flatten, isCompactBoundary, messagesOf } from '../../src/index.ts'
+
+const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 10, maxLength: 160 })
+const uuidsIn = (teller: Teller): readonly string[] =>
+  teller.view.entries.toArray().map((entry) => entry.record.uuid)
+
+/** The boundary a compaction wrote, or null where it did not take (no room to rewrite). */
+function compact(teller: Teller, choices: readonly number[]): CompactBoundary {
+  compactSession(teller, new Choices(choices))
+  const boundary = teller.records.findLast(isCompactBoundary)
+  if (boundary === undefined) throw new Error('no boundary was written')
+  return boundary
+}
+
+describe('kept messages', () => {
+  it('stand where the boundary says, in its order, as they stood before, and once', () => {
+    let partial = 0
+    fc.assert(
+      fc.property(numbers, fc.array(numbers, { minLength: 1, maxLength: 4 }), (story, compactions) => {
+        const { teller } = generateSession(new Choices(story))
+        for (const choices of compactions) {
+          const before = new Map(teller.view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
+          const { uuid, compactMetadata: metadata } = compact(teller, choices)
+          const shown = uuidsIn(teller)
+          expect(shown[0]).toBe(uuid)
+          expect(new Set(shown).size).toBe(shown.length)
+          for (const list of [metadata.preservedMessages, metadata.unansweredMessages]) {
+            if (list === undefined) continue
+            partial += 1
+            const start = shown.indexOf(list.anchorUuid) + 1
+            const other = list === metadata.unansweredMessages ? metadata.preservedMessages : undefined
+            const skip = other?.anchorUuid === list.anchorUuid ? other.uuids.length : 0
+            expect(shown.slice(start + skip, start + skip + list.uuids.length)).toEqual(list.uuids)
+            for (const kept of teller.view.entries) {
+              if (list.uuids.includes(kept.record.uuid)) expect(kept).toBe(before.get(kept.record.uuid))
+            }
+          }
+          const named = [
+            ...(metadata.preservedMessages?.uuids ?? []),
+            ...(metadata.unansweredMessages?.uuids ?? []),
+          ]
+          const own = teller.records
+            .filter((record) => record.batch?.id === uuid)
+            .map((record) => record.uuid)
+          expect(new Set(shown)).toEqual(new Set([...named, ...own]))
+        }
+      }),
+      { numRuns: 120 },
+    )
+    expect(partial).toBeGreaterThan(40)
+  })
+
+  it('a boundary without its summary changes nothing', () => {
+    fc.assert(
+      fc.property(numbers, (story) => {
+        const { teller } = generateSession(new Choices(story))
+        const before = JSON.stringify(messagesOf(flatten(teller.view)))
+        teller.notice('compact_boundary', {
+          parentUuid: null,
+          logicalParentUuid: teller.tip,
+          compactMetadata: { trigger: 'auto', preTokens: 1 },
+        })
+        expect(JSON.stringify(messagesOf(flatten(teller.view)))).toBe(before)
+      }),
+      { numRuns: 60 },
+    )
+  })
+})

@@ -1,0 +1,92 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  advance,
+  emptySession,
+  emptyView,
+  type Flat,
+  flatten,
+  isAct,
+  isPrompt,
+  type KnownRecord,
+  reduce,
+  type SessionRecord,
+} from '../../src/index.ts'
+import { fragmentsOf, sessions } from './sessions.ts'
+
+/** A request can go out when the response before it is whole and every call has its answer. */
+function isRequestPoint(records: readonly SessionRecord[], index: number, flat: Flat): boolean {
+  const responses = new Set(records.slice(0, index + 1).map(responseOf))
+  const goesOn = records
+    .slice(index + 1)
+    .some((record) => responseOf(record) !== null && responses.has(responseOf(record)))
+  return !goesOn && !flat.tailRepairs.some((repair) => repair.kind === 'missing-result')
+}
+
+function responseOf(record: SessionRecord): string | null {
+  return record.type === 'assistant' ? (record as KnownRecord & { type: 'assistant' }).message.id : null
+}
+
+/** Acts and rewinds are declared breaks; everything else only appends. */
+function isBreak(record: SessionRecord, parentIsTip: boolean): boolean {
+  const subtype = (record as { subtype?: string }).subtype
+  return (
+    isAct(record) ||
+    record.isCompactSummary === true ||
+    subtype === 'compact_undone' ||
+    subtype === 'clear_undone' ||
+    (isPrompt(record) && !parentIsTip)
+  )
+}
+
+describe('law 5: prefix', () => {
+  it('appending never changes what was sent before', () => {
+    let compared = 0
+    fc.assert(
+      fc.property(sessions({ settled: true }), ({ records }) => {
+        let session = emptySession()
+        let view = emptyView()
+        let flat: Flat | undefined
+        let before: readonly string[] | null = null
+        for (const [index, record] of records.entries()) {
+          const tip = session.records.at(session.tip)?.uuid ?? null
+          if (isBreak(record, record.parentUuid === tip)) before = null
+          session = reduce(session, record)
+          view = advance(view, session)
+          flat = flatten(view, flat)
+          if (!isRequestPoint(records, index, flat)) continue
+          const now = fragmentsOf(flat)
+          if (before !== null) {
+            expect(now.slice(0, before.length)).toEqual(before)
+            compared += 1
+          }
+          before = now
+        }
+      }),
+      { numRuns: 100 },
+    )
+    expect(compared).toBeGreaterThan(500)
+  })
+
+  it('what is frozen is never touched again', () => {
+    fc.assert(
+      fc.property(sessions(), ({ records }) => {
+        let session = emptySession()
+        let view = emptyView()
+        let flat: Flat | undefined
+        for (const record of records) {
+          session = reduce(session, record)
+          const next = advance(view, session)
+          const frozen: Flat['frozen'] | undefined = flat?.frozen
+          const grown: Flat = flatten(next, flat)
+          if (frozen !== undefined && flat !== undefined && next.entries.extends(flat.entries)) {
+            expect(grown.frozen.extends(frozen)).toBe(true)
+          }
+          view = next
+          flat = grown
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+})

@@ -1,0 +1,21 @@
+/** Generated sessions as an arbitrary: lists of choices, which shrink. */
+import fc from 'fast-check'
+import { Choices, type GeneratedSession, generateSession } from 'tidemark/testing'
+import { type ApiMessage, type Flat, flatMessagesOf } from '../../src/index.ts'
+
+export function sessions(options: { readonly settled?: boolean } = {}): fc.Arbitrary<GeneratedSession> {
+  const choices = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 260, size: 'max' })
+  return choices.map((numbers) => generateSession(new Choices(numbers), options))
+}
+
+/** The text of every block that would be sent, with its role: what a provider's cache sees, markers aside. */
+export function fragmentsOf(flat: Flat): readonly string[] {
+  return flatMessagesOf(flat).flatMap(({ message, raw }) =>
+    blockTexts(message).map((text, index) => `${message.role} ${raw?.get(index) ?? text}`),
+  )
+}
+
+function blockTexts(message: ApiMessage): readonly string[] {
+  if (typeof message.content === 'string') return [JSON.stringify({ type: 'text', text: message.content })]
+  return message.content.map((block) => JSON.stringify(block))
+}

@@ -1,0 +1,70 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  advance,
+  advanceCheck,
+  type Checked,
+  createProfile,
+  emptySession,
+  emptyView,
+  type Flat,
+  findingsOf,
+  flatten,
+  messagesOf,
+  reduce,
+  startCheck,
+  validate,
+} from '../../src/index.ts'
+import { sessions } from './sessions.ts'
+
+/** What a present-day provider takes: roles may repeat, thinking may stand anywhere but at the end. */
+const profile = createProfile({
+  roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
+  thinking: { closing: 'not-at-end', firstInModes: [] },
+})
+const tools = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type: 'object' } }))
+const request = { model: 'model-a', max_tokens: 100, tools }
+
+describe('law 2: wire', () => {
+  it('the request of every state of every session is one a provider takes', () => {
+    let repaired = 0
+    fc.assert(
+      fc.property(sessions(), ({ records }) => {
+        let session = emptySession()
+        let view = emptyView()
+        let flat: Flat | undefined
+        for (const record of records) {
+          session = reduce(session, record)
+          view = advance(view, session)
+          flat = flatten(view, flat)
+          repaired += flat.tailRepairs.length
+          expect(validate({ ...request, messages: messagesOf(flat) }, profile)).toEqual([])
+        }
+      }),
+      { numRuns: 80 },
+    )
+    expect(repaired).toBeGreaterThan(500)
+  })
+
+  it('checking as it grows finds what checking the whole finds', () => {
+    fc.assert(
+      fc.property(sessions(), fc.boolean(), ({ records }, strict) => {
+        const rules = strict ? createProfile() : profile
+        let session = emptySession()
+        let view = emptyView()
+        let flat: Flat | undefined
+        let checked: Checked = startCheck(rules)
+        for (const record of records) {
+          session = reduce(session, record)
+          view = advance(view, session)
+          flat = flatten(view, flat)
+          checked = advanceCheck(checked, flat)
+          expect(findingsOf(checked, flat, request)).toEqual(
+            validate({ ...request, messages: messagesOf(flat) }, rules),
+          )
+        }
+      }),
+      { numRuns: 40 },
+    )
+  })
+})

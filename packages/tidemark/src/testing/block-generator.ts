@@ -1,0 +1,70 @@
+/** Blocks of every kind a conversation may hold, those nobody knows yet among them. */
+import type { Block, JsonObject } from '@tidemark/core'
+import type { Choices } from './choices.ts'
+
+const WORDS = [
+  'login',
+  'fehlt',
+  'パス',
+  'retry()',
+  'a,b',
+  '{"x":1}',
+  '"quoted"',
+  'é',
+  '\n\n',
+  '😀',
+  'src/auth.ts',
+] as const
+
+export function textFrom(choices: Choices): string {
+  const count = 1 + choices.below(5)
+  return (
+    Array.from({ length: count }, () => choices.pick(WORDS))
+      .join(' ')
+      .trim() || 'text'
+  )
+}
+
+export function userBlocks(choices: Choices): readonly Block[] {
+  const blocks: Block[] = [{ type: 'text', text: textFrom(choices) }]
+  if (choices.oneIn(4))
+    blocks.push({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } })
+  if (choices.oneIn(6))
+    blocks.push({
+      type: 'document',
+      source: { type: 'text', media_type: 'text/plain', data: textFrom(choices) },
+    })
+  if (choices.oneIn(6)) blocks.push({ type: 'hologram', frames: [1, 2], nested: { deep: null } })
+  return blocks
+}
+
+export function thinkingBlock(choices: Choices): Block {
+  if (choices.oneIn(4)) return { type: 'redacted_thinking', data: 'b3BhcXVl' }
+  return {
+    type: 'thinking',
+    thinking: choices.oneIn(3) ? '' : textFrom(choices),
+    signature: `sig-${choices.below(1000)}`,
+  }
+}
+
+export function toolInput(choices: Choices): JsonObject {
+  if (choices.oneIn(3)) return { command: textFrom(choices), nested: { list: [1, 2.5, null, true] } }
+  return { file_path: `/src/${choices.below(5)}.ts`, content: textFrom(choices) }
+}
+
+export function serverPair(id: string, choices: Choices): readonly [Block, Block] {
+  return [
+    { type: 'server_tool_use', id, name: 'web_search', input: { query: textFrom(choices) } },
+    { type: 'web_search_tool_result', tool_use_id: id, content: [] },
+  ]
+}
+
+export function resultContent(choices: Choices): string | readonly Block[] {
+  if (choices.oneIn(9)) return [{ type: 'text', text: ' ' }]
+  if (choices.oneIn(3))
+    return [
+      { type: 'text', text: textFrom(choices) },
+      { type: 'image', source: { type: 'url', url: 'https://example.test/a.png' } },
+    ]
+  return textFrom(choices)
+}

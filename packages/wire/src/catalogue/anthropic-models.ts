@@ -1,0 +1,226 @@
+/** Claude from 4.6 on. Sources and dates are on every entry; `doubts` says what is contested. */
+import {
+  ADAPTIVE,
+  ADAPTIVE_OR_BUDGET,
+  ALWAYS_THINKS,
+  CAPABLE,
+  CAPABLE_4_6,
+  CAPABLE_4_7,
+  CAPABLE_4_8,
+  claudeCache,
+  claudePrices,
+  ONE_MILLION,
+  REGIONAL_FACTOR,
+} from './anthropic-rules.ts'
+import type { Doubt, ModelEntry } from './model-entry.ts'
+import { CLAUDE_5_2, CLAUDE_PAGES } from './sources.ts'
+
+type Common = Omit<ModelEntry, 'id' | 'prices' | 'cache' | 'thinking'>
+
+const COMMON: Common = {
+  ...ONE_MILLION,
+  aliases: [],
+  regionalFactor: REGIONAL_FACTOR,
+  capabilities: CAPABLE,
+  tokenizer: 'claude-from-4.7',
+  doubts: [],
+  ...CLAUDE_PAGES,
+}
+
+const BOUND = { ...ALWAYS_THINKS, binding: 'prefix' } as const
+const UNFORCED = { ...CAPABLE, forcedToolChoice: false }
+const UNSAID = { systemMessages: null, toolChanges: null, messageEffort: null }
+const OPUS_RATES = { input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }
+const UNKNOWN_RATES = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
+
+/** Until the larger window was for everyone, prompts over 200,000 tokens cost double, and their output half as much again. */
+const BEFORE_FLAT = '2026-03-13'
+
+const PLATFORM_WINDOW: Doubt = {
+  field: 'window',
+  note: `200,000 without the 1M beta before ${BEFORE_FLAT}, and still on some cloud platforms`,
+}
+
+const FABLE_5_2: readonly ModelEntry[] = [
+  {
+    ...COMMON,
+    id: 'claude-fable-5-2',
+    prices: claudePrices({ input: 8, cacheRead: 0.2, write5m: 10, write1h: 16, output: 40 }),
+    cache: claudeCache(null),
+    thinking: { ...BOUND, isAccountBound: null },
+    capabilities: { ...UNFORCED, ...UNSAID },
+    doubts: [
+      { field: 'prices.write1h', note: 'derived: twice the input price, as on every other Claude' },
+      { field: 'thinking.binding', note: 'taken from Fable 5.1; no page read says it of 5.2' },
+    ],
+    ...CLAUDE_5_2,
+  },
+  {
+    ...COMMON,
+    id: 'claude-mythos-5-2',
+    prices: claudePrices(UNKNOWN_RATES),
+    cache: claudeCache(null),
+    thinking: { ...ALWAYS_THINKS, binding: null, isAccountBound: null },
+    capabilities: { ...CAPABLE, forcedToolChoice: null, ...UNSAID },
+    ...CLAUDE_5_2,
+  },
+]
+
+const FABLE: readonly ModelEntry[] = [
+  {
+    ...COMMON,
+    id: 'claude-fable-5-1',
+    prices: claudePrices({ input: 10, cacheRead: 0.25, write5m: 12.5, write1h: 20, output: 50 }),
+    cache: claudeCache(512),
+    thinking: BOUND,
+    capabilities: UNFORCED,
+  },
+  {
+    ...COMMON,
+    id: 'claude-mythos-5-1',
+    prices: claudePrices({ input: 10, cacheRead: 0.25, write5m: 12.5, write1h: 20, output: 50 }),
+    cache: claudeCache(512),
+    thinking: { ...ALWAYS_THINKS, binding: 'model' },
+    capabilities: UNFORCED,
+  },
+  {
+    ...COMMON,
+    id: 'claude-fable-5',
+    prices: claudePrices({ input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }),
+    cache: claudeCache(512),
+    thinking: ALWAYS_THINKS,
+    capabilities: CAPABLE_4_8,
+    doubts: [{ field: 'cache.minimum', note: '1,024 was reported on Bedrock' }],
+  },
+  {
+    ...COMMON,
+    id: 'claude-mythos-5',
+    prices: claudePrices({ input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }),
+    cache: claudeCache(512),
+    thinking: ALWAYS_THINKS,
+    capabilities: CAPABLE_4_8,
+  },
+]
+
+const OPUS: readonly ModelEntry[] = [
+  {
+    ...COMMON,
+    id: 'claude-opus-5-5',
+    prices: claudePrices(
+      { input: 4, cacheRead: 0.2, write5m: 5, write1h: 8, output: 20 },
+      { standard: 1, fast: 2 },
+    ),
+    cache: claudeCache(512),
+    thinking: BOUND,
+    capabilities: UNFORCED,
+  },
+  {
+    ...COMMON,
+    id: 'claude-opus-5',
+    prices: claudePrices(OPUS_RATES, { standard: 1, fast: 2 }),
+    cache: claudeCache(512),
+    thinking: { ...ADAPTIVE, leastUpTo: 'high' },
+  },
+  {
+    ...COMMON,
+    id: 'claude-opus-4-8',
+    prices: claudePrices(OPUS_RATES, { standard: 1, fast: 2 }),
+    cache: claudeCache(1_024),
+    thinking: { ...ADAPTIVE, isOnByDefault: false },
+    capabilities: CAPABLE_4_8,
+  },
+  {
+    ...COMMON,
+    id: 'claude-opus-4-7',
+    prices: claudePrices(OPUS_RATES, { standard: 1, fast: null }),
+    cache: claudeCache(2_048),
+    thinking: { ...ADAPTIVE, isOnByDefault: false },
+    capabilities: CAPABLE_4_7,
+  },
+  {
+    ...COMMON,
+    id: 'claude-opus-4-6',
+    prices: claudePrices(OPUS_RATES, { standard: 1, fast: 6 }),
+    pastPrices: [
+      {
+        before: BEFORE_FLAT,
+        prices: {
+          ...claudePrices(OPUS_RATES, { standard: 1, fast: 6 }),
+          tiers: [{ above: 200_000, input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 37.5 }],
+        },
+      },
+    ],
+    cache: claudeCache(4_096),
+    thinking: ADAPTIVE_OR_BUDGET,
+    capabilities: CAPABLE_4_6,
+    tokenizer: 'claude-to-4.6',
+    doubts: [PLATFORM_WINDOW],
+  },
+]
+
+const SONNET: readonly ModelEntry[] = [
+  {
+    ...COMMON,
+    id: 'claude-sonnet-5-5',
+    prices: claudePrices({ input: 2, cacheRead: 0.1, write5m: 2.5, write1h: 4, output: 10 }),
+    cache: claudeCache(512),
+    thinking: {
+      ...BOUND,
+      modes: ['adaptive', 'between_tools'],
+      leastUpTo: 'high',
+      isAccountBound: true,
+    },
+    capabilities: UNFORCED,
+    doubts: [
+      {
+        field: 'prices.cacheRead',
+        note: '0.20 on the page of 2026-09-29, the day after launch; 0.10 on the price list of 2026-10-10',
+      },
+    ],
+  },
+  {
+    ...COMMON,
+    id: 'claude-sonnet-5',
+    prices: claudePrices({ input: 2, cacheRead: 0.2, write5m: 2.5, write1h: 4, output: 10 }),
+    cache: claudeCache(1_024),
+    thinking: ADAPTIVE,
+    capabilities: CAPABLE_4_7,
+  },
+  {
+    ...COMMON,
+    id: 'claude-sonnet-4-6',
+    prices: claudePrices({ input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }),
+    pastPrices: [
+      {
+        before: BEFORE_FLAT,
+        prices: {
+          ...claudePrices({ input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }),
+          tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],
+        },
+      },
+    ],
+    cache: claudeCache(1_024),
+    thinking: ADAPTIVE_OR_BUDGET,
+    capabilities: CAPABLE_4_6,
+    tokenizer: 'claude-to-4.6',
+    doubts: [
+      PLATFORM_WINDOW,
+      { field: 'cache.minimum', note: 'seen to cache from 2,048 only (public report)' },
+    ],
+  },
+]
+
+const HAIKU: readonly ModelEntry[] = [
+  {
+    ...COMMON,
+    id: 'claude-haiku-5-5',
+    prices: {
+      ...claudePrices({ input: 0.1, cacheRead: 0.01, write5m: 0.125, write1h: 0.2, output: 0.5 }),
+      tiers: [{ above: 100_000, input: 0.5, cacheRead: 0.05, write5m: 0.625, write1h: 1, output: 2.5 }],
+    },
+    cache: claudeCache(512),
+    thinking: { ...ADAPTIVE, binding: 'prefix', isAccountBound: true, leastUpTo: 'high' },
+  },
+]
+
+export const ANTHROPIC_MODELS: readonly ModelEntry[] = [...FABLE_5_2, ...FABLE, ...OPUS, ...SONNET, ...HAIKU]

@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest'
+import { catalogueOf, modelCatalogue } from './catalogue.ts'
+import type { ModelEntry } from './model-entry.ts'
+import { ESTIMATOR_CONSTANTS } from './tokenizers.ts'
+
+const { models } = modelCatalogue
+const K = 1_000
+
+function model(id: string): ModelEntry {
+  const found = modelCatalogue.byName.get(id)
+  if (found === undefined) throw new Error(`${id} is not in the catalogue`)
+  return found
+}
+
+/** Id, window, largest answer, cache minimum, input, output, 5-minute write, 1-hour write, read. */
+type Line = readonly [string, number, number, number | null, ...(number | null)[]]
+
+/** The published price list and model pages, copied line by line and not from the catalogue. */
+const PUBLISHED: readonly Line[] = [
+  ['claude-fable-5-2', 1000 * K, 128 * K, null, 8, 40, 10, 16, 0.2],
+  ['claude-mythos-5-2', 1000 * K, 128 * K, null, null, null, null, null, null],
+  ['claude-fable-5-1', 1000 * K, 128 * K, 512, 10, 50, 12.5, 20, 0.25],
+  ['claude-mythos-5-1', 1000 * K, 128 * K, 512, 10, 50, 12.5, 20, 0.25],
+  ['claude-fable-5', 1000 * K, 128 * K, 512, 10, 50, 12.5, 20, 1],
+  ['claude-mythos-5', 1000 * K, 128 * K, 512, 10, 50, 12.5, 20, 1],
+  ['claude-opus-5-5', 1000 * K, 128 * K, 512, 4, 20, 5, 8, 0.2],
+  ['claude-opus-5', 1000 * K, 128 * K, 512, 5, 25, 6.25, 10, 0.5],
+  ['claude-opus-4-8', 1000 * K, 128 * K, 1024, 5, 25, 6.25, 10, 0.5],
+  ['claude-opus-4-7', 1000 * K, 128 * K, 2048, 5, 25, 6.25, 10, 0.5],
+  ['claude-opus-4-6', 1000 * K, 128 * K, 4096, 5, 25, 6.25, 10, 0.5],
+  ['claude-opus-4-5', 200 * K, 64 * K, 4096, 5, 25, 6.25, 10, 0.5],
+  ['claude-opus-4-1', 200 * K, 32 * K, 1024, 15, 75, 18.75, 30, 1.5],
+  ['claude-opus-4', 200 * K, 32 * K, 1024, 15, 75, 18.75, 30, 1.5],
+  ['claude-sonnet-5-5', 1000 * K, 128 * K, 512, 2, 10, 2.5, 4, 0.1],
+  ['claude-sonnet-5', 1000 * K, 128 * K, 1024, 2, 10, 2.5, 4, 0.2],
+  ['claude-sonnet-4-6', 1000 * K, 128 * K, 1024, 3, 15, 3.75, 6, 0.3],
+  ['claude-sonnet-4-5', 200 * K, 64 * K, 1024, 3, 15, 3.75, 6, 0.3],
+  ['claude-sonnet-4', 200 * K, 64 * K, 1024, 3, 15, 3.75, 6, 0.3],
+  ['claude-haiku-5-5', 1000 * K, 128 * K, 512, 0.1, 0.5, 0.125, 0.2, 0.01],
+  ['claude-haiku-4-5', 200 * K, 64 * K, 4096, 1, 5, 1.25, 2, 0.1],
+  ['claude-3-7-sonnet', 200 * K, 64 * K, 1024, 3, 15, 3.75, 6, 0.3],
+  ['claude-3-5-sonnet', 200 * K, 8192, 1024, 3, 15, 3.75, 6, 0.3],
+  ['claude-3-5-haiku', 200 * K, 8192, 2048, 0.8, 4, 1, 1.6, 0.08],
+  ['claude-3-opus', 200 * K, 4096, 1024, 15, 75, 18.75, 30, 1.5],
+  ['claude-3-haiku', 200 * K, 4096, 2048, 0.25, 1.25, 0.3, 0.5, 0.03],
+  ['gpt-6.1-sol', 1050 * K, 128 * K, 1024, 2, 10, 2.5, null, 0.1],
+  ['gpt-6-astra', 1050 * K, 128 * K, 1024, 10, 50, 12.5, null, 1],
+  ['gpt-5.6-luna', 1050 * K, 128 * K, 1024, 0.2, 1.2, 0.25, null, 0.02],
+  ['gpt-5.4', 1050 * K, 128 * K, null, 2.5, 15, 2.5, 2.5, 0.25],
+  ['gpt-5.2', 400 * K, 128 * K, null, 1.75, 14, 1.75, 1.75, 0.175],
+  ['gemini-4-argon', 1048576, 32768, 4096, 2, 10, 2, null, 0.1],
+  ['gemini-2.5-flash', 1048576, 65536, 2048, 0.3, 2.5, 0.3, null, 0.03],
+]
+
+describe('published figures', () => {
+  it.each(PUBLISHED.map((line) => [line[0], line] as const))('%s', (_, [id, ...figures]) => {
+    const { window, maxOutput, cache, prices } = model(id)
+    const { input, output, write5m, write1h, cacheRead } = prices
+    expect([window, maxOutput, cache.minimum, input, output, write5m, write1h, cacheRead]).toEqual(figures)
+  })
+
+  it('covers every Claude of the catalogue', () => {
+    const claudes = models.filter(({ vendor }) => vendor === 'anthropic').map(({ id }) => id)
+    expect(claudes.toSorted()).toEqual(
+      PUBLISHED.map(([id]) => id)
+        .filter((id) => id.startsWith('claude'))
+        .toSorted(),
+    )
+  })
+
+  it.each([
+    ['claude-haiku-5-5', 100_000, { input: 0.5, cacheRead: 0.05, write5m: 0.625, write1h: 1, output: 2.5 }],
+    ['claude-sonnet-4-5', 200_000, { input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],
+    ['gpt-6.1-sol', 272_000, { input: 4, cacheRead: 0.2, write5m: 5, write1h: null, output: 15 }],
+    ['gpt-5.4', 272_000, { input: 5, cacheRead: 0.5, write5m: 5, write1h: 5, output: 22.5 }],
+    ['gemini-2.5-pro', 200_000, { input: 2.5, cacheRead: 0.25, write5m: 2.5, write1h: null, output: 15 }],
+  ])('%s has another price over %i tokens', (id, above, rates) => {
+    expect(model(id).prices.tiers).toEqual([{ above, ...rates }])
+  })
+
+  it('writes cost 1.25 and 2 times the input on every Claude but Haiku 3', () => {
+    const others = models
+      .filter(({ vendor, prices }) => vendor === 'anthropic' && prices.input !== null)
+      .filter(
+        ({ prices }) =>
+          ratio(prices.write5m, prices.input) !== 1.25 || ratio(prices.write1h, prices.input) !== 2,
+      )
+    expect(others.map(({ id }) => id)).toEqual(['claude-3-haiku'])
+  })
+})
+
+function ratio(a: number | null, b: number | null): number {
+  return Math.round(((a ?? NaN) / (b ?? NaN)) * 1e6) / 1e6
+}
+
+describe('thinking', () => {
+  it.each([
+    ['claude-fable-5-1', ['adaptive'], 'prefix', true],
+    ['claude-mythos-5-1', ['adaptive'], 'model', true],
+    ['claude-fable-5', ['adaptive'], 'none', true],
+    ['claude-opus-5-5', ['adaptive'], 'prefix', true],
+    ['claude-opus-5', ['adaptive', 'disabled'], 'none', true],
+    ['claude-opus-4-7', ['adaptive', 'disabled'], 'none', true],
+    ['claude-opus-4-6', ['adaptive', 'enabled', 'disabled'], 'none', true],
+    ['claude-opus-4-5', ['enabled', 'disabled'], 'none', true],
+    ['claude-sonnet-5-5', ['adaptive', 'between_tools'], 'prefix', true],
+    ['claude-sonnet-4-6', ['adaptive', 'enabled', 'disabled'], 'none', true],
+    ['claude-sonnet-4-5', ['enabled', 'disabled'], 'none', false],
+    ['claude-haiku-5-5', ['adaptive', 'disabled'], 'prefix', true],
+    ['claude-haiku-4-5', ['enabled', 'disabled'], 'none', false],
+    ['claude-opus-4-1', ['enabled', 'disabled'], 'none', false],
+    ['claude-3-5-sonnet', [], 'none', false],
+  ])('%s: modes, what it is bound to, whether old thinking stays', (id, modes, binding, keepsPrior) => {
+    expect(model(id).thinking).toMatchObject({ modes, binding, keepsPrior })
+  })
+
+  it('no call can be forced on the models that refuse it', () => {
+    const refusing = models.filter(({ capabilities }) => capabilities.forcedToolChoice === false)
+    expect(refusing.map(({ id }) => id)).toEqual([
+      'claude-fable-5-2',
+      'claude-fable-5-1',
+      'claude-mythos-5-1',
+      'claude-opus-5-5',
+      'claude-sonnet-5-5',
+    ])
+  })
+
+  it('the tokenizer changed with 4.7', () => {
+    const older = models.filter(({ tokenizer }) => tokenizer === 'claude-to-4.6').map(({ id }) => id)
+    expect(older).toContain('claude-opus-4-6')
+    expect(older).not.toContain('claude-opus-4-7')
+    expect(
+      models.every(({ tokenizer }) => tokenizer !== null && Object.hasOwn(ESTIMATOR_CONSTANTS, tokenizer)),
+    ).toBe(true)
+  })
+})
+
+describe('every entry', () => {
+  it('has names of its own', () => {
+    const names = models.flatMap(({ id, aliases }) => [id, ...aliases])
+    expect(new Set(names).size).toBe(names.length)
+  })
+
+  it.each(models.map((entry) => [entry.id, entry] as const))(
+    '%s is plain JSON, dated and sourced',
+    (_, entry) => {
+      expect(JSON.parse(JSON.stringify(entry))).toEqual(entry)
+      expect(entry.asOf).toMatch(/^20\d\d-\d\d-\d\d$/)
+      expect(entry.source.length).toBeGreaterThan(10)
+      expect(zeroPrices(entry)).toEqual([])
+      expect(entry.doubts.filter(({ field }) => valueAt(entry, field) == null)).toEqual([])
+      expect(entry.maxInput ?? 0).toBeLessThanOrEqual(entry.window ?? Number.POSITIVE_INFINITY)
+    },
+  )
+})
+
+function zeroPrices({ prices }: ModelEntry): readonly string[] {
+  return Object.entries(prices)
+    .filter(([, rate]) => rate === 0)
+    .map(([kind]) => kind)
+}
+
+function valueAt(entry: object, path: string): unknown {
+  return path.split('.').reduce<unknown>((value, key) => Reflect.get(Object(value), key), entry)
+}
+
+it('gives a name that two models claim to the later one', () => {
+  const [one, other] = [model('gpt-5'), model('gpt-5.1')]
+  const catalogue = catalogueOf([one, { ...other, aliases: ['gpt-5'] }])
+  expect(catalogue.byName.get('gpt-5')?.id).toBe('gpt-5.1')
+})

@@ -1,0 +1,67 @@
+/** Failures of the Messages API, told by type and code first, by words only where it gives nothing else. */
+import type { Failure, FailureKind, JsonObject } from '@tidemark/core'
+import { classify, type Dialect, type FailedCall } from '../failure/classify.ts'
+import type { ErrorBody } from '../failure/error-body.ts'
+import { given } from '../given.ts'
+
+const BY_TYPE: Readonly<Record<string, FailureKind>> = {
+  invalid_request_error: 'invalid-request',
+  authentication_error: 'auth',
+  billing_error: 'billing',
+  permission_error: 'permission',
+  not_found_error: 'not-found',
+  conflict_error: 'conflict',
+  request_too_large: 'too-large',
+  rate_limit_error: 'rate-limit',
+  api_error: 'server',
+  timeout_error: 'timeout',
+  overloaded_error: 'overloaded',
+}
+
+const BY_CODE: Readonly<Record<string, FailureKind>> = {
+  enforced_spend_limit_reached: 'billing',
+  ramp_limit_exceeded: 'rate-limit',
+  organization_on_hold: 'billing',
+  request_body_too_large_after_decoding: 'too-large',
+  compaction_unavailable: 'overloaded',
+}
+
+/** Refusals that share the type `invalid_request_error` and are told apart by their words alone. */
+const BY_WORDS: readonly (readonly [FailureKind, RegExp])[] = [
+  ['thinking-binding', /invalid `?signature`? in `?thinking`? block/i],
+  ['thinking-binding', /`?thinking`? or `?redacted_thinking`? blocks .*cannot be modified/i],
+  ['thinking-binding', /block is bound to a different/i],
+  ['media', /image dimensions exceed max allowed size/i],
+  ['media', /image exceeds [\d.]+ ?MB maximum/i],
+  ['media', /maximum of \d+ PDF pages/i],
+  ['media', /too much media/i],
+  ['media', /could not process image/i],
+  ['media', /the PDF specified was not valid/i],
+  ['too-large', /request exceeds the maximum (?:size|allowed number of bytes)/i],
+  ['billing', /credit balance is too low/i],
+  ['billing', /reached your specified (?:\w+ )?API usage limits/i],
+]
+
+const dialect: Dialect = { provider: 'anthropic', kindOf }
+
+export function toFailure(call: FailedCall): Failure {
+  return classify(call, dialect)
+}
+
+/** The `error` object of an envelope that says this failure: the way back, for servers. */
+export function errorObject(failed: Failure): JsonObject {
+  const fromKind = Object.entries(BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]
+  const type = failed.errorType ?? fromKind ?? (failed.retryable ? 'api_error' : 'invalid_request_error')
+  const details =
+    failed.details ?? (failed.errorCode === undefined ? undefined : { error_code: failed.errorCode })
+  return { type, message: failed.message, ...given({ details }) }
+}
+
+function kindOf(body: ErrorBody, status: number | undefined): FailureKind | undefined {
+  const byCode = body.code === undefined ? undefined : BY_CODE[body.code]
+  if (byCode !== undefined) return byCode
+  const byType = body.type === undefined ? undefined : BY_TYPE[body.type]
+  if (byType !== undefined && byType !== 'invalid-request') return byType
+  const byWords = BY_WORDS.find(([, words]) => words.test(body.message))?.[0]
+  return byWords ?? (status === undefined || status === 400 ? byType : undefined)
+}

@@ -1,0 +1,59 @@
+/** The headers of the Messages API, both ways. Names are lower case. */
+
+import { given } from '../given.ts'
+import { type Headers, header } from '../header.ts'
+
+/** The first version, and the one since October 2026. */
+export const API_VERSIONS = ['2023-06-01', '2026-10-21'] as const
+export type ApiVersion = (typeof API_VERSIONS)[number]
+
+/** Either is accepted; newer clients send the second. */
+export const AUTH_STYLES = {
+  key: { header: 'x-api-key', prefix: '' },
+  bearer: { header: 'authorization', prefix: 'Bearer ' },
+} as const
+export type AuthStyle = keyof typeof AUTH_STYLES
+
+export interface Credentials {
+  readonly style: AuthStyle
+  readonly secret: string
+}
+
+const VERSION = 'anthropic-version'
+const BETA = 'anthropic-beta'
+
+export interface RequestHead {
+  /** Any version the server knows; not only those listed here. */
+  readonly version?: string
+  readonly betas: readonly string[]
+  readonly credentials?: Credentials
+}
+
+export function toHeaders({ version, betas, credentials }: RequestHead): Readonly<Record<string, string>> {
+  return {
+    'content-type': 'application/json',
+    ...given({ [VERSION]: version }),
+    ...(betas.length === 0 ? {} : { [BETA]: [...new Set(betas)].join(',') }),
+    ...(credentials === undefined ? {} : authHeader(credentials)),
+  }
+}
+
+export function fromHeaders(headers: Headers): RequestHead {
+  const betas = (header(headers, BETA) ?? '').split(',').map((name) => name.trim())
+  return {
+    betas: [...new Set(betas)].filter((name) => name !== ''),
+    ...given({ version: header(headers, VERSION), credentials: credentialsIn(headers) }),
+  }
+}
+
+function authHeader({ style, secret }: Credentials): Record<string, string> {
+  const { header: name, prefix } = AUTH_STYLES[style]
+  return { [name]: prefix + secret }
+}
+
+function credentialsIn(headers: Headers): Credentials | undefined {
+  const key = header(headers, AUTH_STYLES.key.header)
+  if (key !== undefined) return { style: 'key', secret: key }
+  const bearer = /^Bearer\s+(.+)$/i.exec(header(headers, AUTH_STYLES.bearer.header) ?? '')?.[1]
+  return bearer === undefined ? undefined : { style: 'bearer', secret: bearer }
+}

@@ -1,0 +1,61 @@
+/** A reply that comes in one JSON body, both ways. */
+import {
+  type Block,
+  elementsOf,
+  type Failure,
+  isBlock,
+  isObject,
+  type JsonObject,
+  memberOf,
+  type Reply,
+  rawUnlessSurvives,
+  readJson,
+  survives,
+} from '@tidemark/core'
+import { failure } from '../failure/classify.ts'
+import { toFailure } from './failure.ts'
+import { readHead } from './message-head.ts'
+
+export type Response =
+  | { readonly ok: true; readonly reply: Reply }
+  | { readonly ok: false; readonly failure: Failure }
+
+export function fromResponse(text: string): Response {
+  const body = readJson(text)
+  if (!isObject(body)) return refused('The answer is no JSON object')
+  if (body.type === 'error') return { ok: false, failure: toFailure({ body: text }) }
+  const head = readHead(body)
+  const content = blocksOf(body)
+  if (head === null || content === null)
+    return refused('The answer is no message: it needs id, model and content')
+  const message = { ...head.message, content }
+  return {
+    ok: true,
+    reply: { message, rawBlocks: rawBlocks(text), cutInputs: [], unfinished: [], others: [] },
+  }
+}
+
+/** The body text. A call whose input broke off has an empty input here: one body has no other way to say it. */
+export function toResponse({ message, rawBlocks: raws }: Reply): string {
+  const { content, ...fields } = message
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  const exact = new Map(raws.map(({ index, text }) => [index, text]))
+  const texts = blocks.map((block, index) => exact.get(index) ?? JSON.stringify(block))
+  return `${JSON.stringify({ type: 'message', ...fields }).slice(0, -1)},"content":[${texts.join(',')}]}`
+}
+
+function blocksOf({ content }: JsonObject): readonly Block[] | null {
+  return Array.isArray(content) && content.every(isBlock) ? content : null
+}
+
+function rawBlocks(text: string): Reply['rawBlocks'] {
+  if (survives(text)) return []
+  return elementsOf(memberOf(text, 'content') ?? '[]').flatMap((element, index) => {
+    const raw = rawUnlessSurvives(element)
+    return raw === undefined ? [] : [{ index, text: raw }]
+  })
+}
+
+function refused(message: string): Response {
+  return { ok: false, failure: failure('bad-reply', message) }
+}

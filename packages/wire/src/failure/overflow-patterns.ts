@@ -1,0 +1,152 @@
+/**
+ * How each provider says that a prompt does not fit, as data. Named groups give the figures: `actual` and
+ * `plus` (added to it), `limit`, `over` (what has to go). Texts with figures stand before those without: the
+ * first that matches counts. Gathered 2026-11 from provider documents and published error reports.
+ */
+export interface OverflowPattern {
+  readonly provider: string
+  readonly text: RegExp
+  /** Only with one of these statuses: the words alone would say too little. */
+  readonly status?: readonly number[]
+  readonly source: string
+}
+
+export interface OverflowCode {
+  readonly provider: string
+  /** The error's `code` or `type`. */
+  readonly code: string
+  /** Fields of the error object that hold the figures. */
+  readonly actual?: string
+  readonly limit?: string
+}
+
+const DOCUMENTS = 'provider documents'
+const REPORTS = 'published error reports'
+const CLIENT = 'pi-ai 1.5.0, overflow table'
+
+export const OVERFLOW_PATTERNS: readonly OverflowPattern[] = [
+  {
+    provider: 'anthropic',
+    text: /prompt is too long: (?<actual>[\d,]+) tokens > (?<limit>[\d,]+) maximum/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'anthropic before 4.5',
+    text: /input length and `?max_tokens`? exceed context limit: (?<actual>[\d,]+) \+ (?<plus>[\d,]+) > (?<limit>[\d,]+)/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'openai',
+    text: /maximum context length is (?<limit>[\d,]+) tokens\. However, your messages resulted in (?<actual>[\d,]+) tokens/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'vllm',
+    text: /maximum context length is (?<limit>[\d,]+) tokens and your request has (?<actual>[\d,]+) input tokens \((?<plus>\d+) > \d+ - \d+\)/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'vllm',
+    text: /maximum context length is (?<limit>[\d,]+) tokens\. However, you requested (?<plus>[\d,]+) output tokens .*at least (?<actual>[\d,]+) input tokens/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'openai before 2024, deepseek, openrouter',
+    text: /maximum context length is (?<limit>[\d,]+) tokens[.,] however,? you requested (?:about )?(?<actual>[\d,]+) tokens/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'azure',
+    text: /input tokens exceed the configured limit of (?<limit>[\d,]+) tokens\. Your messages resulted in (?<actual>[\d,]+) tokens/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'gemini',
+    text: /input token count \((?<actual>[\d,]+)\) exceeds the maximum number of tokens allowed \((?<limit>[\d,]+)\)/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'poolside',
+    text: /input length (?<actual>[\d,]+) exceeds the maximum allowed input length of (?<limit>[\d,]+) tokens/i,
+    source: CLIENT,
+  },
+  {
+    provider: 'xai',
+    text: /maximum prompt length is (?<limit>[\d,]+) but the request contains (?<actual>[\d,]+) tokens/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'mistral',
+    text: /prompt contains (?<actual>[\d,]+) tokens .*too large for model with (?<limit>[\d,]+) maximum context length/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'llama.cpp',
+    text: /request \((?<actual>[\d,]+) tokens\) exceeds the available context size \((?<limit>[\d,]+) tokens\)/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'lm studio',
+    text: /trying to keep the first (?<actual>[\d,]+) tokens when (?:context the|the context) overflows\. However, the model is loaded with context length of only (?<limit>[\d,]+) tokens/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'ollama',
+    text: /prompt too long; exceeded (?:max )?context length by (?<over>[\d,]+) tokens/i,
+    source: REPORTS,
+  },
+  {
+    provider: 'together',
+    text: /the input \((?<actual>[\d,]+) tokens\) is longer than the model's context length \((?<limit>[\d,]+) tokens\)/i,
+    source: CLIENT,
+  },
+  {
+    provider: 'github copilot',
+    text: /prompt token count of (?<actual>[\d,]+) exceeds the limit of (?<limit>[\d,]+)/i,
+    source: CLIENT,
+  },
+  {
+    provider: 'moonshot',
+    text: /exceeded model token limit: (?<limit>[\d,]+)(?: \(requested: (?<actual>[\d,]+)\))?/i,
+    source: CLIENT,
+  },
+  {
+    provider: 'litellm',
+    text: /exceeds the model's maximum context length of (?<limit>[\d,]+) tokens/i,
+    source: CLIENT,
+  },
+  {
+    provider: 'dashscope',
+    text: /range of input length should be \[1, ?(?<limit>[\d,]+)\]/i,
+    source: CLIENT,
+  },
+  { provider: 'litellm', text: /context window exceeded for given call/i, source: CLIENT },
+  { provider: 'openai responses', text: /exceeds the context window of this model/i, source: REPORTS },
+  { provider: 'groq', text: /please reduce the length of the messages or completion/i, source: CLIENT },
+  { provider: 'minimax', text: /context window exceeds limit/i, source: CLIENT },
+  { provider: 'z.ai', text: /prompt exceeds max length/i, source: CLIENT },
+  { provider: 'bedrock', text: /input is too long for requested model/i, source: REPORTS },
+  { provider: 'gateway', text: /capability_rejected: prompt_too_long/i, source: DOCUMENTS },
+  { provider: 'vertex, z.ai', text: /\bprompt (?:is )?too long\b/i, source: REPORTS },
+  { provider: 'github copilot', text: /failed to parse request/i, status: [413], source: CLIENT },
+]
+
+export const OVERFLOW_CODES: readonly OverflowCode[] = [
+  { provider: 'openai, azure, groq', code: 'context_length_exceeded' },
+  { provider: 'llama.cpp', code: 'exceed_context_size_error', actual: 'n_prompt_tokens', limit: 'n_ctx' },
+  { provider: 'github copilot', code: 'model_max_prompt_tokens_exceeded' },
+  { provider: 'litellm', code: 'ContextWindowExceededError' },
+  { provider: 'z.ai', code: '1261' },
+]
+
+/** Statuses with which a provider says it by saying nothing at all. */
+export const OVERFLOW_WITHOUT_BODY: Readonly<Record<string, readonly number[]>> = { cerebras: [400, 413] }
+
+/** Looked at first: these speak of tokens or size too, but only waiting helps. */
+export const NOT_OVERFLOW: readonly RegExp[] = [
+  /\brate[ _-]?limit/i,
+  /too many requests/i,
+  /throttl/i,
+  /too many tokens, please wait/i,
+  /tokens per minute/i,
+]

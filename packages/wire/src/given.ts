@@ -1,0 +1,6 @@
+/** The fields of `fields` that have a value. An optional field is absent, never undefined. */
+export function given<T extends object>(fields: T): Given<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>
+}
+
+export type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

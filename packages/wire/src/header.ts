@@ -1,0 +1,9 @@
+/** HTTP headers as plain data. */
+export type Headers = Readonly<Record<string, string | undefined>>
+
+/** The value of a header whose name may be spelled in any case. */
+export function header(headers: Headers, name: string): string | undefined {
+  const exact = headers[name]
+  if (exact !== undefined) return exact
+  return Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1]
+}

@@ -1,0 +1,58 @@
+/** The public names of the codecs, the catalogue and the readers, one by one. */
+export { toFailure } from './anthropic/failure.ts'
+export type { Fragment, Zone } from './anthropic/fragment.ts'
+export { toFrames } from './anthropic/frames.ts'
+export { type BodyProblem, type DecodedBody, fromBody } from './anthropic/from-body.ts'
+export {
+  API_VERSIONS,
+  AUTH_STYLES,
+  type Credentials,
+  fromHeaders,
+  type RequestHead,
+  toHeaders,
+} from './anthropic/headers.ts'
+export { eventsOf, every, framesOf } from './anthropic/reply-events.ts'
+export {
+  bodyText,
+  type EncodedRequest,
+  type EncodeOptions,
+  encodeRequest,
+  type RawTexts,
+} from './anthropic/request.ts'
+export { fromResponse, toResponse } from './anthropic/response.ts'
+export { endReply, fromFrame } from './anthropic/stream.ts'
+export { type StreamState, streamStart } from './anthropic/stream-state.ts'
+export { type Catalogue, catalogueOf, modelCatalogue } from './catalogue/catalogue.ts'
+export type { ModelProblem } from './catalogue/given-problems.ts'
+export { type FoundModel, type LookUp, lookUpModel, type UnknownModel } from './catalogue/look-up.ts'
+export type {
+  CacheFacts,
+  Capabilities,
+  Doubt,
+  ModelEntry,
+  PastPrices,
+  RequestLimits,
+  ThinkingFacts,
+  ThinkingMode,
+  Ttl,
+} from './catalogue/model-entry.ts'
+export { pricesOn } from './catalogue/model-prices.ts'
+export type { Spelling } from './catalogue/spelling.ts'
+export { ESTIMATOR_CONSTANTS, type EstimatorConstants, type TokenizerFamily } from './catalogue/tokenizers.ts'
+export { knownUnknowns, type Unknown } from './catalogue/unknowns.ts'
+export { type WithModels, withModels } from './catalogue/with-models.ts'
+export { findOverflow, findSilentOverflow } from './failure/overflow.ts'
+export { failureOfThrown } from './failure/thrown.ts'
+export type { AnthropicVersion } from './profiles/anthropic-profile.ts'
+export { type ProfileOptions, profileFor } from './profiles/profile-for.ts'
+export {
+  decodeSse,
+  decodeSseText,
+  encodeComment,
+  encodeFrame,
+  endSse,
+  type Frame,
+  type SseEnd,
+  type SseState,
+  sseStart,
+} from './sse.ts'

@@ -1,0 +1,116 @@
+/**
+ * Server-sent events: bytes or text in any pieces ↔ frames. Lines may end in LF, CR or CRLF; comments are
+ * skipped; one byte order mark at the start is dropped. A frame is given out as soon as its blank line is read.
+ */
+import { given } from './given.ts'
+import { decodeUtf8, endUtf8, type Utf8State, utf8Start } from './utf8.ts'
+
+export interface Frame {
+  /** Absent where the frame named none. */
+  readonly event?: string
+  /** Lines joined with LF; empty where there was none. */
+  readonly data: string
+  readonly id?: string
+  /** Milliseconds to wait before connecting anew. */
+  readonly retry?: number
+}
+
+export interface SseState {
+  readonly utf8: Utf8State
+  readonly begun: boolean
+  /** The last piece ended in CR: an LF that comes first belongs to it. */
+  readonly afterCr: boolean
+  /** The line under way. */
+  readonly line: string
+  readonly fields: readonly Field[]
+}
+
+type Field = readonly [name: string, value: string]
+
+export const sseStart: SseState = { utf8: utf8Start, begun: false, afterCr: false, line: '', fields: [] }
+
+export function decodeSse(state: SseState, chunk: Uint8Array): readonly [SseState, readonly Frame[]] {
+  const [utf8, text] = decodeUtf8(state.utf8, chunk)
+  return decodeSseText({ ...state, utf8 }, text)
+}
+
+export function decodeSseText(state: SseState, text: string): readonly [SseState, readonly Frame[]] {
+  if (text === '') return [state, []]
+  const clean = skipStart(state, text)
+  const lines = clean.split(/\r\n|\r|\n/)
+  const rest = lines.pop() ?? ''
+  const frames: Frame[] = []
+  let { line } = state
+  let fields = [...state.fields]
+  for (const piece of lines) {
+    fields = takeLine(fields, line + piece, frames)
+    line = ''
+  }
+  return [{ utf8: state.utf8, begun: true, afterCr: text.endsWith('\r'), line: line + rest, fields }, frames]
+}
+
+export interface SseEnd {
+  /** What there was of a frame without its blank line, or null. It may be whole or cut anywhere. */
+  readonly rest: Frame | null
+  /** The bytes stopped in the middle of a character. */
+  readonly cutCharacter: boolean
+}
+
+export function endSse(state: SseState): SseEnd {
+  const { text, cut } = endUtf8(state.utf8)
+  const fields = [...state.fields, ...fieldsOf(state.line + text)]
+  return { rest: frameOf(fields), cutCharacter: cut }
+}
+
+/** One frame as it goes over the wire. A CR in the data arrives as LF: the format has no other way to say it. */
+export function encodeFrame(frame: Frame): string {
+  const event = frame.event === undefined ? '' : `event: ${oneLine(frame.event)}\n`
+  const id = frame.id === undefined ? '' : `id: ${oneLine(frame.id)}\n`
+  const retry = frame.retry === undefined ? '' : `retry: ${frame.retry}\n`
+  const data = frame.data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)
+  return `${event}${id}${retry}${data.join('')}\n`
+}
+
+/** A line that readers skip: keeps a quiet connection open. */
+export function encodeComment(text: string): string {
+  return `: ${oneLine(text)}\n\n`
+}
+
+function skipStart(state: SseState, text: string): string {
+  if (!state.begun) return text.startsWith('\ufeff') ? text.slice(1) : text
+  return state.afterCr && text.startsWith('\n') ? text.slice(1) : text
+}
+
+/** Adds to `fields` in place: a frame of many lines must not be copied once a line. */
+function takeLine(fields: Field[], line: string, frames: Frame[]): Field[] {
+  fields.push(...fieldsOf(line))
+  if (line !== '') return fields
+  const frame = frameOf(fields)
+  if (frame !== null) frames.push(frame)
+  return []
+}
+
+function fieldsOf(line: string): readonly Field[] {
+  const colon = line.indexOf(':')
+  if (line === '' || colon === 0) return []
+  if (colon === -1) return [[line, '']]
+  return [[line.slice(0, colon), line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)]]
+}
+
+function frameOf(fields: readonly Field[]): Frame | null {
+  const last = new Map(fields)
+  const event = last.get('event')
+  if (!event && !last.has('data')) return null
+  const id = last.get('id')
+  const retry = last.get('retry')
+  return {
+    ...given({ event: event || undefined }),
+    data: fields.flatMap(([name, value]) => (name === 'data' ? [value] : [])).join('\n'),
+    ...given({ id: id?.includes('\0') ? undefined : id }),
+    ...given({ retry: retry !== undefined && /^\d+$/.test(retry) ? Number(retry) : undefined }),
+  }
+}
+
+function oneLine(text: string): string {
+  return text.replace(/[\r\n\0]+/g, ' ')
+}

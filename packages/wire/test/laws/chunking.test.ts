@@ -1,0 +1,89 @@
+/** Law: a stream cut at any byte boundaries gives the same events; cut off at any byte, exactly one closing event. */
+import { collect, type Reply, type ReplyEvent } from '@tidemark/core'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { every, framesOf } from '../../src/anthropic/reply-events.ts'
+import { byteStart, endBytes, fromBytes } from '../../src/anthropic/stream.ts'
+import { encodeComment, encodeFrame } from '../../src/sse.ts'
+import { reply } from '../arbitrary.ts'
+
+const LINE_ENDS = ['\n', '\r\n', '\r']
+
+function bytesOf(whole: Reply, size: number, lineEnd: string): Uint8Array {
+  const frames = framesOf(whole, every(size)).map(encodeFrame)
+  const [first = '', ...rest] = frames
+  const text = [first, encodeComment('still here'), ...rest].join('')
+  return new TextEncoder().encode(text.replaceAll('\n', lineEnd))
+}
+
+function decode(chunks: readonly Uint8Array[]): readonly ReplyEvent[] {
+  let state = byteStart
+  const events: ReplyEvent[] = []
+  for (const chunk of chunks) {
+    const [next, news] = fromBytes(state, chunk)
+    state = next
+    events.push(...news)
+  }
+  return [...events, ...endBytes(state)[1]]
+}
+
+function cutAt(bytes: Uint8Array, places: readonly number[]): readonly Uint8Array[] {
+  const cuts = [0, ...places.map((place) => place % (bytes.length + 1)), bytes.length].toSorted(
+    (a, b) => a - b,
+  )
+  return cuts.slice(1).map((to, index) => bytes.subarray(cuts[index], to))
+}
+
+const stream = fc
+  .tuple(reply, fc.integer({ min: 1, max: 40 }), fc.constantFrom(...LINE_ENDS))
+  .map(([whole, size, lineEnd]) => ({ whole, bytes: bytesOf(whole, size, lineEnd) }))
+
+function isClosing(event: ReplyEvent): boolean {
+  return event.type === 'reply-ended' || event.type === 'reply-failed'
+}
+
+describe('chunking', () => {
+  it('gives the same events however the bytes are cut', () => {
+    fc.assert(
+      fc.property(stream, fc.array(fc.nat()), ({ bytes }, places) => {
+        expect(decode(cutAt(bytes, places))).toEqual(decode([bytes]))
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('gives the same events byte by byte', () => {
+    fc.assert(
+      fc.property(stream, ({ bytes }) => {
+        expect(decode([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(decode([bytes]))
+      }),
+      { numRuns: 25 },
+    )
+  })
+
+  it('ends in exactly one closing event, wherever the stream is cut off', () => {
+    fc.assert(
+      fc.property(stream, fc.nat(), ({ bytes, whole }, place) => {
+        const events = decode([bytes.subarray(0, place % (bytes.length + 1))])
+        const closing = events.filter(isClosing)
+        expect(closing).toEqual([events.at(-1)])
+        const [last] = closing
+        expect(last !== undefined && 'reply' in last ? last.reply : undefined).toEqual(collect(events))
+        if (last?.type === 'reply-ended') expect(last.reply).toEqual(whole)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('keeps of a cut stream every block that was whole', () => {
+    fc.assert(
+      fc.property(stream, fc.nat(), ({ bytes, whole }, place) => {
+        const kept = collect(decode([bytes.subarray(0, place % (bytes.length + 1))]))
+        const count = kept?.message.content.length ?? 0
+        expect(kept?.message.content ?? []).toEqual(whole.message.content.slice(0, count))
+        expect(kept?.rawBlocks ?? []).toEqual(whole.rawBlocks.filter(({ index }) => index < count))
+      }),
+      { numRuns: 150 },
+    )
+  })
+})

@@ -1,0 +1,178 @@
+/** Law: what we encode we can decode, and nothing is lost: requests, streams, whole replies. */
+import { blocksOf, collect, membersOf, type Payload, type ReplyEvent, survives } from '@tidemark/core'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { toFrames } from '../../src/anthropic/frames.ts'
+import { fromBody } from '../../src/anthropic/from-body.ts'
+import { eventsOf, every, framesOf } from '../../src/anthropic/reply-events.ts'
+import { bodyText, encodeRequest } from '../../src/anthropic/request.ts'
+import { fromResponse, toResponse } from '../../src/anthropic/response.ts'
+import { fromFrame } from '../../src/anthropic/stream.ts'
+import { streamStart } from '../../src/anthropic/stream-state.ts'
+import type { Frame } from '../../src/sse.ts'
+import { objectText, payload, reply } from '../arbitrary.ts'
+
+function decode(frames: readonly Frame[]): readonly ReplyEvent[] {
+  let state = streamStart
+  return frames.flatMap((frame) => {
+    const [next, events] = fromFrame(state, frame)
+    state = next
+    return events
+  })
+}
+
+describe('replies', () => {
+  it('come out of a stream as they went in', () => {
+    fc.assert(
+      fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
+        expect(collect(decode(framesOf(whole, every(size))))).toEqual(whole)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('say of a call in the middle of which they broke off that it did, and what came of it', () => {
+    const call = { type: 'tool_use', id: 't', name: 'n', input: {} }
+    fc.assert(
+      fc.property(reply, fc.constantFrom('{"a": "un', '{"10":1,', '['), (whole, text) => {
+        const content = [...blocksOf(whole.message.content), call]
+        const cut = {
+          ...whole,
+          message: { ...whole.message, content },
+          cutInputs: [{ index: content.length - 1, text }],
+        }
+        expect(collect(decode(framesOf(cut, every(3))))).toEqual(cut)
+      }),
+    )
+  })
+
+  it('give the same events from a stream and from one body', () => {
+    fc.assert(
+      fc.property(reply, (whole) => {
+        const body = fromResponse(toResponse(whole))
+        expect(body).toEqual({ ok: true, reply: whole })
+        expect(body.ok && eventsOf(body.reply)).toEqual(decode(framesOf(whole)))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('make the same events again from the frames of their events', () => {
+    fc.assert(
+      fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
+        const events = decode(framesOf(whole, every(size)))
+        expect(decode(events.flatMap(toFrames))).toEqual(events)
+      }),
+    )
+  })
+})
+
+/** What strings become on the wire: one block, or none. */
+function asBlocks(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  return value === '' ? [] : [{ type: 'text', text: value }]
+}
+
+function withBlocks(whole: Payload): unknown {
+  const messages = whole.messages.map((message) => ({ ...message, content: asBlocks(message.content) }))
+  return { ...whole, ...('system' in whole ? { system: asBlocks(whole.system) } : {}), messages }
+}
+
+function said(whole: Payload): string {
+  const { fragments } = encodeRequest(whole)
+  return fragments.map(({ lead, bare }) => lead + bare).join('')
+}
+
+describe('requests', () => {
+  it('come back as they went, strings as strings when asked', () => {
+    fc.assert(
+      fc.property(payload, (whole) => {
+        const encoded = encodeRequest(whole, { strings: 'keep' })
+        expect(fromBody(bodyText(encoded), encoded.betas)).toEqual({ ok: true, payload: whole, raw: {} })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('come back with strings as one block', () => {
+    fc.assert(
+      fc.property(payload, (whole) => {
+        const encoded = encodeRequest(whole)
+        expect(fromBody(bodyText(encoded), encoded.betas)).toMatchObject({
+          ok: true,
+          payload: withBlocks(whole),
+        })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('keep every text that parse and stringify would change', () => {
+    fc.assert(
+      fc.property(objectText, objectText, (first, second) => {
+        const body = `{"model":"m","metadata":${first},"tools":[{"name":"t","input_schema":${second}}],"system":[{"type":"text","text":"s","x":${first}}],"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_use","input":${second}}]}]}`
+        const decoded = fromBody(body)
+        expect(decoded.ok && bodyText(encodeRequest(decoded.payload, { raw: decoded.raw }))).toBe(body)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('grow at the end only: what was sent is a literal prefix of what follows, markers aside', () => {
+    fc.assert(
+      fc.property(payload, payload, (before, { messages }) => {
+        const after = { ...before, messages: [...before.messages, ...messages] }
+        expect(said(after).startsWith(said(before))).toBe(true)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('leave the bytes of a message alone when another joins it', () => {
+    fc.assert(
+      fc.property(payload, fc.string(), (whole, text) => {
+        const last = whole.messages.at(-1) ?? { role: 'user' as const, content: 'first' }
+        const joined = [...blocksOf(last.content || []), { type: 'text', text }]
+        const before = { ...whole, messages: [...whole.messages, last] }
+        const after = { ...whole, messages: [...whole.messages, { ...last, content: joined }] }
+        expect(said(after).startsWith(said(before))).toBe(true)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('have the same bare text whatever is marked', () => {
+    fc.assert(
+      fc.property(payload, (whole) => {
+        const bare = encodeRequest(whole).fragments.map((fragment) => fragment.bare)
+        const plain: Payload = JSON.parse(JSON.stringify(whole), (key, value) =>
+          key === 'cache_control' ? undefined : value,
+        )
+        const without = encodeRequest(plain).fragments
+        expect(bare.filter((text) => text !== '')).toEqual(without.map((fragment) => fragment.text))
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('JSON texts', () => {
+  it('are taken apart where the parser would', () => {
+    fc.assert(
+      fc.property(objectText, (text) => {
+        const members = membersOf(text)
+        const again = Object.fromEntries(members.map(({ key, text: value }) => [key, JSON.parse(value)]))
+        expect(again).toEqual(JSON.parse(text))
+      }),
+    )
+  })
+
+  it('survive exactly when stringify makes them again', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(survives(JSON.stringify(value))).toBe(true)
+        expect(survives(JSON.stringify(value, null, 2))).toBe(true)
+      }),
+    )
+  })
+})

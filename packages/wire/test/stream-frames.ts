@@ -1,0 +1,54 @@
+/** Frames of a stream in few words, and what they decode to. */
+import type { ReplyEvent } from '@tidemark/core'
+import { endReply, fromFrame } from '../src/anthropic/stream.ts'
+import { streamStart } from '../src/anthropic/stream-state.ts'
+import type { Frame } from '../src/sse.ts'
+
+export function frame(data: object): Frame {
+  return { event: String(Reflect.get(data, 'type')), data: JSON.stringify(data) }
+}
+
+export function decode(frames: readonly Frame[]): readonly ReplyEvent[] {
+  let state = streamStart
+  const events: ReplyEvent[] = []
+  for (const each of frames) {
+    const [next, news] = fromFrame(state, each)
+    state = next
+    events.push(...news)
+  }
+  return [...events, ...endReply(state)[1]]
+}
+
+export const head = {
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: 'claude-x',
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
+  usage: {
+    input_tokens: 10,
+    cache_read_input_tokens: 5,
+    cache_creation: { ephemeral_5m_input_tokens: 3 },
+    output_tokens: 1,
+  },
+}
+export const START = frame({ type: 'message_start', message: head })
+export const STOP = frame({ type: 'message_stop' })
+export const PING = frame({ type: 'ping' })
+
+export function start(index: number, block: object): Frame {
+  return frame({ type: 'content_block_start', index, content_block: block })
+}
+export function delta(index: number, change: object): Frame {
+  return frame({ type: 'content_block_delta', index, delta: change })
+}
+export function stop(index: number): Frame {
+  return frame({ type: 'content_block_stop', index })
+}
+export function ending(fields: object, more: object = {}): Frame {
+  return frame({ type: 'message_delta', delta: fields, usage: { output_tokens: 42 }, ...more })
+}
+
+export const TOOL = { type: 'tool_use', id: 'toolu_1', name: 'read', input: {} }

@@ -126,13 +126,11 @@ describe('the Messages API', () => {
   })
 
   it('asks for a beta where the API does', () => {
-    const { betas } = profileFor(model('claude-fable-5-1'))
+    const { betas, compaction } = profileFor(model('claude-fable-5-1'))
     const named = (name: string) =>
       betas.filter((rule) => rule.name === name).map((rule) => [rule.where, rule.betas])
-    expect(named('compaction')).toEqual([
-      ['field', ['compact-2026-09-04']],
-      ['block', ['compact-2026-09-04', 'compact-2026-01-12']],
-    ])
+    expect(compaction.beta).toBe('compact-2026-09-04')
+    expect(named('compaction')).toEqual([['block', ['compact-2026-09-04', 'compact-2026-01-12']]])
     expect(named('thinking.block_binding')).toEqual([['field', ['thinking-binding-controls-2026-08-01']]])
   })
 })

@@ -35,7 +35,7 @@ const NAMES_ALLOWED: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Paths that tests make up. */
-const INVENTED_PATHS: ReadonlySet<string> = new Set(['/home/user', '/home/sessions'])
+const INVENTED_PATHS: ReadonlySet<string> = new Set(['/home/blobs', '/home/sessions', '/home/user'])
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const files = filesUnder(root)

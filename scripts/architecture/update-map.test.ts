@@ -52,6 +52,9 @@ The engine.
     'says nothing about packages/core/src/clear/',
   ])
   expect(updateMap(updated, files, () => null)).toBe(updated)
+  expect(updateMap(updated.replace('- `clear/`: ?\n', ''), files, () => null)).toBe(updated)
+  const unsaid = updateMap(map, files, () => null)
+  expect(updateMap(unsaid, files, (path) => `says ${path}`)).toBe(updated)
 })
 
 it.each([

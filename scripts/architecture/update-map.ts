@@ -1,8 +1,11 @@
 /**
  * Brings the map up to date: a line for every file that has none, at the end of its room, and none for a file
- * that is gone. Lines that are there stay as they were written.
+ * that is gone. Lines that somebody wrote stay as they are.
  */
 import { placesOf, roomOf } from './map.ts'
+
+/** Stands where nothing is known to say; asked again at the next update, and refused by the check. */
+const UNSAID = '?'
 
 /** `describe`: what to say about a new file, or null where it says nothing about itself. */
 export function updateMap(
@@ -11,18 +14,25 @@ export function updateMap(
   describe: (path: string) => string | null,
 ): string {
   const real = new Set([...files, ...files.flatMap((path) => roomOf(path) ?? [])])
-  const gone = new Set(placesOf(text).flatMap(({ path, line }) => (real.has(path) ? [] : [line])))
-  let rows = text.split('\n').filter((_, index) => !gone.has(index + 1))
-  for (const path of files) rows = withFile(rows, path, describe(path) ?? '?')
-  return rows.join('\n')
+  const gone = new Set(
+    placesOf(text).flatMap(({ path, line, said }) =>
+      real.has(path) && (said !== UNSAID || path.endsWith('/')) ? [] : [line],
+    ),
+  )
+  let rows: readonly string[] = text.split('\n').filter((_, index) => !gone.has(index + 1))
+  for (const path of files) rows = withFile(rows, path, describe(path) ?? UNSAID)
+  return `${rows
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .trimEnd()}\n`
 }
 
-function withFile(rows: readonly string[], path: string, words: string): string[] {
-  if (placesOf(rows.join('\n')).some((place) => place.path === path)) return [...rows]
+function withFile(rows: readonly string[], path: string, words: string): readonly string[] {
   const root = rootOf(path)
   const room = roomOf(path)
   const rooted = withRoot(rows, root)
   const roomed = room === null ? rooted : withRoom(rooted, root, room)
+  if (placesOf(roomed.join('\n')).some((place) => place.path === path)) return roomed
   const indent = room === null ? '' : '  '
   return inserted(roomed, room ?? `${root}/`, `${indent}- \`${path.slice(root.length + 1)}\`: ${words}`)
 }
@@ -37,9 +47,14 @@ function withRoot(rows: readonly string[], root: string): readonly string[] {
   return [...rows.join('\n').trimEnd().split('\n'), '', `## \`${root}\``, '']
 }
 
+/** In front of the files that are in it, if some are named already. */
 function withRoom(rows: readonly string[], root: string, room: string): readonly string[] {
-  if (placesOf(rows.join('\n')).some((place) => place.path === room)) return rows
-  return inserted(rows, `${root}/`, `- \`${room.slice(root.length + 1)}\`: ?`)
+  const inside = placesOf(rows.join('\n')).filter((place) => place.path.startsWith(room))
+  if (inside.some((place) => place.path === room)) return rows
+  const row = `- \`${room.slice(root.length + 1)}\`: ${UNSAID}`
+  const first = inside[0]?.line
+  if (first === undefined) return inserted(rows, `${root}/`, row)
+  return [...rows.slice(0, first - 1), row, ...rows.slice(first - 1)]
 }
 
 /** Behind the last line that names something inside `folder`; failing that, at the end of its section. */

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest'
+import manifest from '../package.json' with { type: 'json' }
+import { main } from './main.ts'
+import type { Terminal } from './terminal.ts'
+
+async function run(args: readonly string[], given: Partial<Terminal> = {}) {
+  let out = ''
+  let err = ''
+  const terminal: Terminal = {
+    write: (text) => {
+      out += text
+    },
+    warn: (text) => {
+      err += text
+    },
+    env: {},
+    isTty: false,
+    columns: 100,
+    ...given,
+  }
+  const code = await main(args, terminal)
+  return { code, out, err }
+}
+
+describe('help and version', () => {
+  it('prints the version and nothing else', async () => {
+    expect(await run(['--version'])).toEqual({ code: 0, out: `${manifest.version}\n`, err: '' })
+  })
+
+  it('prints the help on standard output, plain where there is no terminal', async () => {
+    const { code, out, err } = await run(['--help'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatchInlineSnapshot(`
+      "Usage: tidemark [options] [command]
+
+      A context engine for long-running LLM agents.
+
+      Options:
+        -V, --version    print the version
+        -h, --help       print this help
+
+      Commands:
+        start [options]  show a sample session: as its log, as the view a model is shown, and as a request
+        help [command]   print the help of a command
+      "
+    `)
+  })
+
+  it('without any argument is the help', async () => {
+    expect(await run([])).toEqual(await run(['--help']))
+  })
+
+  it('has colours where they are wanted', async () => {
+    const { out } = await run(['--help'], { isTty: true })
+    expect(out.startsWith('\u001b[1mUsage:\u001b[22m')).toBe(true)
+  })
+})
+
+describe('wrong use is one line and exit code 2', () => {
+  it.each([
+    [['stat'], "tidemark: unknown command 'stat' (Did you mean start?) See tidemark --help.\n"],
+    [['fly'], "tidemark: unknown command 'fly'. See tidemark --help.\n"],
+    [['start', '--jsn'], "tidemark: unknown option '--jsn' (Did you mean --json?) See tidemark --help.\n"],
+    [['--nope'], "tidemark: unknown option '--nope'. See tidemark --help.\n"],
+    [
+      ['start', 'x'],
+      "tidemark: too many arguments for 'start'. Expected 0 arguments but got 1: x. See tidemark --help.\n",
+    ],
+  ])('%j', async (args, err) => {
+    expect(await run(args)).toEqual({ code: 2, out: '', err })
+  })
+})
+
+describe('start', () => {
+  it('shows log, view and request', async () => {
+    const { code, out, err } = await run(['start'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out.split('\n').filter((line) => /^The /.test(line))).toEqual([
+      'The log      43 records, append-only: nothing in it is ever rewritten',
+      'The view     21 records: what the model is shown next',
+      'The request  11 messages: the view as a model takes it; no rule of the strictest provider broken',
+      'The view',
+      'The request to claude-sonnet-5-5, 5 tools',
+    ])
+    expect(Math.max(...out.split('\n').map((line) => [...line].length))).toBeLessThanOrEqual(100)
+  })
+
+  it('with --json prints one JSON value and nothing else', async () => {
+    const { code, out, err } = await run(['start', '--json'], { isTty: true })
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const { session, view, request, findings } = JSON.parse(out)
+    expect(session).toEqual({ id: '3f9d2c6a-5b1e-4f0a-9c7d-2a8e6b40d101', records: 43, damage: 0 })
+    expect([view.length, request.messages.length, findings]).toEqual([21, 11, []])
+  })
+})
+
+describe('a failure', () => {
+  const broken: Partial<Terminal> = {
+    write: () => {
+      throw new Error('the paper\nis out')
+    },
+  }
+
+  it('is one line and exit code 1', async () => {
+    expect(await run(['start'], broken)).toEqual({
+      code: 1,
+      out: '',
+      err: 'tidemark: the paper is out (a fault of tidemark; TIDEMARK_DEBUG=1 shows where)\n',
+    })
+  })
+
+  it('shows its stack to those who ask for it', async () => {
+    const { code, err } = await run(['start'], { ...broken, env: { TIDEMARK_DEBUG: '1' } })
+    expect([code, err.split('\n').length > 3]).toEqual([1, true])
+  })
+})

@@ -1,0 +1,64 @@
+/**
+ * The command line: from arguments to an exit code. 0 done, 1 failed, 2 wrong use. With `--json` a command
+ * prints one JSON value on standard output and nothing else there.
+ */
+import { Command, CommanderError } from 'commander'
+import manifest from '../package.json' with { type: 'json' }
+import { start } from './commands/start.ts'
+import { inOneLine, tellFailure } from './failure.ts'
+import { colorsFor, type Terminal, wantsColors } from './terminal.ts'
+
+const DONE = 0
+const FAILED = 1
+const WRONG_USE = 2
+
+export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
+  const program = createProgram(terminal)
+  addStart(program, terminal)
+  try {
+    await program.parseAsync(args.length === 0 ? ['--help'] : [...args], { from: 'user' })
+    return DONE
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USE
+    tellFailure(error, terminal)
+    return FAILED
+  }
+}
+
+function createProgram(terminal: Terminal): Command {
+  const colors = colorsFor(terminal)
+  return new Command('tidemark')
+    .description('A context engine for long-running LLM agents.')
+    .version(manifest.version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    .exitOverride()
+    .configureHelp({
+      styleTitle: colors.bold,
+      styleSubcommandTerm: colors.cyan,
+      styleOptionTerm: colors.cyan,
+    })
+    .configureOutput({
+      writeOut: (text) => terminal.write(text),
+      writeErr: (text) => terminal.warn(text),
+      outputError: (text, write) => write(`tidemark: ${wrongUse(text)} See tidemark --help.\n`),
+      getOutHelpWidth: () => terminal.columns,
+      getErrHelpWidth: () => terminal.columns,
+      getOutHasColors: () => wantsColors(terminal),
+      getErrHasColors: () => wantsColors(terminal),
+    })
+}
+
+/** Commander's message in one line, as a sentence. */
+function wrongUse(text: string): string {
+  const line = inOneLine(text.replace(/^error: /, ''))
+  return /[.?)]$/.test(line) ? line : `${line}.`
+}
+
+function addStart(program: Command, terminal: Terminal): void {
+  program
+    .command('start')
+    .description('show a sample session: as its log, as the view a model is shown, and as a request')
+    .option('--json', 'print one JSON value: { session, view, request, findings }')
+    .action((options: { readonly json?: boolean }) => start(options, terminal))
+}

@@ -1,0 +1,93 @@
+/** What `tidemark start` shows: one session three ways, as its log, as the view of it, and as a request. */
+import {
+  blocksOf,
+  type Entry,
+  type Finding,
+  isCompactBoundary,
+  type Payload,
+  sessionOf,
+  strictProfile,
+  type View,
+  validate,
+  viewOf,
+} from '@tidemark/core'
+import type { Colors } from 'picocolors/types.js'
+import { requestOf } from '../request.ts'
+import type { Sample } from '../sample.ts'
+import { blockWords } from './block-words.ts'
+import { type EntryLine, entryLine } from './entry-line.ts'
+import { firstWords } from './first-words.ts'
+
+/** The JSON value of `tidemark start --json`. */
+export interface SampleReport {
+  readonly session: { readonly id: string; readonly records: number; readonly damage: number }
+  readonly view: readonly (EntryLine & { readonly uuid: string })[]
+  readonly request: Payload
+  /** What the strictest provider would refuse in it. */
+  readonly findings: readonly Finding[]
+}
+
+export interface Page {
+  readonly colors: Colors
+  readonly columns: number
+}
+
+export function reportSample({ records, damage }: Sample): SampleReport {
+  const session = sessionOf(records)
+  const view = viewOf(session)
+  const compactedAt = compactionIn(view)
+  const request = requestOf(session, view)
+  return {
+    session: { id: records[0]?.sessionId ?? '', records: records.length, damage: damage.length },
+    view: [...view.entries].map((entry) => ({ uuid: entry.record.uuid, ...entryLine(entry, compactedAt) })),
+    request,
+    findings: validate(request, strictProfile),
+  }
+}
+
+function compactionIn(view: View): number {
+  const boundaries = [...view.entries].filter((entry: Entry) => isCompactBoundary(entry.record))
+  return boundaries.at(-1)?.index ?? 0
+}
+
+export function renderSample(sample: Sample, page: Page): string {
+  const report = reportSample(sample)
+  const { bold, dim } = page.colors
+  const { messages } = report.request
+  return [
+    bold('A sample session, three ways'),
+    '',
+    `${bold('The log')}      ${report.session.records} records, append-only: nothing in it is ever rewritten`,
+    `${bold('The view')}     ${report.view.length} records: what the model is shown next`,
+    `${bold('The request')}  ${messages.length} messages: the view as a model takes it; ${verdictOf(report)}`,
+    '',
+    bold('The view'),
+    ...report.view.map((line, index) => viewLine(line, index, page)),
+    '',
+    `${bold('The request')} ${dim(`to ${report.request.model}, ${report.request.tools?.length ?? 0} tools`)}`,
+    ...messages.flatMap((message, index) =>
+      blocksOf(message.content).map((block, position) => {
+        const who =
+          position === 0 ? `${String(index + 1).padStart(3)}  ${message.role.padEnd(9)}` : ' '.repeat(14)
+        const what = block.type.padEnd(11)
+        return `${who}  ${dim(what)}  ${firstWords(blockWords(block), page.columns - 29)}`
+      }),
+    ),
+    '',
+    dim('tidemark start --json prints the whole request.'),
+    '',
+  ].join('\n')
+}
+
+function verdictOf({ findings }: SampleReport): string {
+  const [first] = findings
+  return first === undefined
+    ? 'no rule of the strictest provider broken'
+    : `a provider might refuse it: ${first.message}`
+}
+
+function viewLine({ who, form, words }: EntryLine, index: number, { colors, columns }: Page): string {
+  const mark =
+    form === 'verbatim' ? ' '.repeat(7) : colors[form === 'kept' ? 'cyan' : 'yellow'](form.padEnd(7))
+  return `${String(index + 1).padStart(3)}  ${who.padEnd(9)}  ${mark}  ${firstWords(words, columns - 25)}`
+}

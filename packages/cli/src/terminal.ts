@@ -1,0 +1,39 @@
+/** Where a command writes and what it knows of its surroundings: all that a test has to stand in for. */
+import picocolors from 'picocolors'
+import type { Colors } from 'picocolors/types.js'
+
+export interface Terminal {
+  /** Standard output: what was asked for. */
+  write(text: string): void
+  /** Standard error: what a person should know beside it. */
+  warn(text: string): void
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly isTty: boolean
+  /** Width of the screen; 80 where there is none. */
+  readonly columns: number
+}
+
+export function processTerminal(from: NodeJS.Process): Terminal {
+  return {
+    write: (text) => void from.stdout.write(text),
+    warn: (text) => void from.stderr.write(text),
+    env: from.env,
+    isTty: from.stdout.isTTY === true,
+    columns: from.stdout.columns ?? 80,
+  }
+}
+
+/** `NO_COLOR` says no, `FORCE_COLOR` says yes (`0` and `false` say no), and otherwise a terminal that can gets colours. */
+export function wantsColors({ env, isTty }: Pick<Terminal, 'env' | 'isTty'>): boolean {
+  if (isSet(env.NO_COLOR)) return false
+  if (isSet(env.FORCE_COLOR)) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
+  return isTty && env.TERM !== 'dumb'
+}
+
+export function colorsFor(terminal: Terminal): Colors {
+  return picocolors.createColors(wantsColors(terminal))
+}
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && value !== ''
+}

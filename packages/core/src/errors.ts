@@ -5,6 +5,7 @@
 export type TidemarkErrorCode =
   | 'bad-home'
   | 'bad-json'
+  | 'bad-option'
   | 'bad-policy'
   | 'bad-profile'
   | 'bad-record'

@@ -118,7 +118,13 @@ export type {
   ReplyUpdated,
 } from './engine/reply.ts'
 export { TidemarkError, type TidemarkErrorCode } from './errors.ts'
-export { PRICE_CLASSES, type PriceClass, type TokensByClass } from './measure/billed.ts'
+export {
+  type BilledPart,
+  billedParts,
+  PRICE_CLASSES,
+  type PriceClass,
+  type TokensByClass,
+} from './measure/billed.ts'
 export { addMoney, type Money, NO_MONEY } from './measure/money.ts'
 export { type PricesOf, priceOf, priceTokens } from './measure/price.ts'
 export { type Prices, type PriceTier, type Rates, ratesFor } from './measure/prices.ts'
@@ -160,6 +166,7 @@ export { type Flat, flatMessagesOf, flatten, messagesOf, repairsOf } from './vie
 export { MISSING_RESULT_TEXT, missingResult } from './view/pairing.ts'
 export type { ApiMessage, Payload, Role } from './view/payload.ts'
 export type { Repair, RepairKind } from './view/repair.ts'
+export { type OpenCall, openCalls, settlingRecord } from './view/settle.ts'
 export { chooseUndo, type UndoChoice } from './view/undo.ts'
 export type { Finding, FindingCode } from './view/validate/finding.ts'
 export { validate } from './view/validate/validate.ts'

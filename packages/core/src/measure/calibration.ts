@@ -1,0 +1,107 @@
+/**
+ * What a session teaches about its own estimates: one scale, one offset, and how far wrong they still are.
+ * Every response tells how much the context grew since the call before; that against what was estimated is an
+ * observation. Learning more than these two from one session was tried and made it worse.
+ */
+import type { EstimatePolicy } from '../policy/groups/estimate-policy.ts'
+import type { CalibrationStart } from './estimate-weights.ts'
+
+/** `expected` is for the meter and reports, `high` for decisions. Both are whole. */
+export interface Estimate {
+  readonly expected: number
+  readonly high: number
+}
+
+export interface Calibration {
+  readonly start: CalibrationStart
+  readonly observations: number
+  /** Tokens estimated, and tokens that they came to; the start counts as `start.weight` of them. */
+  readonly estimated: number
+  readonly reported: number
+  readonly offset: number
+  /** Sums over the observations: how far off each one was, and how large. */
+  readonly missed: number
+  readonly seen: number
+}
+
+/** What one call was estimated to add to the context, uncalibrated, and what the provider says it added. */
+export interface Observation {
+  readonly estimated: number
+  readonly reported: number
+}
+
+export function startCalibration(start: CalibrationStart): Calibration {
+  const { scale, offset, weight } = start
+  return {
+    start,
+    observations: 0,
+    estimated: weight,
+    reported: weight * scale,
+    offset,
+    missed: 0,
+    seen: 0,
+  }
+}
+
+/** An error beyond this, in tokens or as a share of the estimate, is mostly what the log does not show. */
+const CREDIBLE_ERROR = { tokens: 1_000, share: 0.5 }
+/** Calls that the offset of the start weighs as much as, and the most one call moves it by, times that. */
+const OFFSET = { weight: 20, step: 30 }
+
+/** Growth that is none teaches nothing: something left the context as well. */
+export function observe(calibration: Calibration, { estimated, reported }: Observation): Calibration {
+  if (!(estimated > 0) || !(reported > 0)) return calibration
+  const { offset, observations } = calibration
+  const scaled = scaleOf(calibration) * estimated
+  const error = reported - scaled - offset
+  const credible = Math.max(CREDIBLE_ERROR.tokens, CREDIBLE_ERROR.share * estimated)
+  return {
+    ...calibration,
+    observations: observations + 1,
+    estimated: calibration.estimated + estimated,
+    reported: calibration.reported + scaled + within(error, credible),
+    offset: offset + within(error, OFFSET.step) / (OFFSET.weight + observations + 1),
+    missed: calibration.missed + Math.abs(within(error, credible)),
+    seen: calibration.seen + reported,
+  }
+}
+
+export function scaleOf({ estimated, reported }: Calibration): number {
+  return reported / estimated
+}
+
+/** How large a thing is that was estimated at `tokens`. */
+export function sizeOf(calibration: Calibration, tokens: number, policy: EstimatePolicy): Estimate {
+  return estimateOf(scaleOf(calibration) * tokens, highFactor(calibration, policy))
+}
+
+/** What a call adds to the context whose blocks were estimated at `tokens` together. */
+export function growthOf(calibration: Calibration, tokens: number, policy: EstimatePolicy): Estimate {
+  if (tokens <= 0) return { expected: 0, high: 0 }
+  const grown = scaleOf(calibration) * tokens + calibration.offset
+  return estimateOf(Math.max(1, grown), highFactor(calibration, policy))
+}
+
+/** Weight of the starting margin, in tokens, and how many mean errors a learnt margin holds. */
+const MARGIN = { weight: 20_000, errors: 2.5 }
+
+/** `policy.highFactor` until the errors seen have earned a narrower one. */
+export function highFactor(calibration: Calibration, policy: EstimatePolicy): number {
+  if (!policy.calibrate) return policy.highFactor
+  const { missed, seen } = calibration
+  const margin = (MARGIN.weight * (policy.highFactor - 1) + MARGIN.errors * missed) / (MARGIN.weight + seen)
+  const narrowest = Math.min(policy.narrowestHighFactor, policy.highFactor)
+  return Math.min(policy.highFactor, Math.max(narrowest, 1 + margin))
+}
+
+export function estimateOf(tokens: number, factor: number): Estimate {
+  const expected = Math.round(tokens)
+  return { expected, high: Math.ceil(expected * factor - ROUNDING) }
+}
+
+/** So that 3 × 4/3 is 4 whatever the last bit of the product says. */
+const ROUNDING = 1e-6
+
+function within(value: number, limit: number): number {
+  return Math.min(limit, Math.max(-limit, value))
+}

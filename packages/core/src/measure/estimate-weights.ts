@@ -1,0 +1,98 @@
+/**
+ * What a token estimate is made with: plain data, one set per family of tokenizer. Fitted sets are in the
+ * catalogue; the fixed rule, for a family nobody has measured, is made here from the policy.
+ */
+import type { EstimatePolicy } from '../policy/groups/estimate-policy.ts'
+import { CHARACTER_CLASSES, type CharacterClass } from './character-classes.ts'
+
+/** Tokens for each character and each run of a class. None is negative. */
+export interface TextWeights {
+  readonly characters: Readonly<Record<CharacterClass, number>>
+  readonly runs: Readonly<Record<CharacterClass, number>>
+}
+
+export interface EstimatorWeights {
+  /** Text of anybody, names of tools, and the JSON of blocks nobody knows. */
+  readonly text: TextWeights
+  readonly toolInput: TextWeights
+  readonly toolResult: TextWeights
+  /** How the input of a call is counted: as its JSON, or field by field with strings as they are. */
+  readonly inputForm: 'json' | 'fields'
+  /** Tokens beside what a block holds. */
+  readonly perText: number
+  readonly perToolUse: number
+  readonly perToolField: number
+  readonly perToolResult: number
+  readonly thinking: ThinkingWeights
+  readonly image: ImageWeights
+  /** Tokens, flat. */
+  readonly document: number
+  /** Where the calibration of a session begins. */
+  readonly start: CalibrationStart
+}
+
+/** Thinking is counted by its signature, which grows with all that was thought, shown or not. */
+export interface ThinkingWeights {
+  /** `hidden`: only where the text is not shown. */
+  readonly bySignature: 'always' | 'hidden'
+  readonly perSignatureCharacter: number
+  readonly less: number
+}
+
+export interface ImageWeights {
+  /** Tokens, flat, where the dimensions are not known. */
+  readonly flat: number
+  /** One token for each square patch of the picture, scaled down to both limits; null: always flat. */
+  readonly patches: {
+    readonly pixels: number
+    readonly maxEdge: number
+    readonly maxTokens: number
+  } | null
+}
+
+export interface CalibrationStart {
+  readonly scale: number
+  /** Tokens added to what each call is estimated to add. */
+  readonly offset: number
+  /** Tokens that have to be seen before the session's own scale weighs as much as this one. */
+  readonly weight: number
+}
+
+/** Every character weighs the same: the rule for a family without figures of its own. */
+export function fixedRule(policy: EstimatePolicy): EstimatorWeights {
+  const text = evenWeights(1 / policy.charactersPerToken)
+  return {
+    text,
+    toolInput: text,
+    toolResult: text,
+    inputForm: 'json',
+    perText: 0,
+    perToolUse: 0,
+    perToolField: 0,
+    perToolResult: 0,
+    thinking: {
+      bySignature: 'hidden',
+      perSignatureCharacter: policy.signatureTokensPerCharacter,
+      less: policy.signatureLessTokens,
+    },
+    image: { flat: policy.imageTokens, patches: null },
+    document: policy.documentTokens,
+    start: { scale: 1, offset: 0, weight: 2_000 },
+  }
+}
+
+/** The same weight for a character of any class, none for runs. */
+export function evenWeights(tokensPerCharacter: number): TextWeights {
+  return { characters: perClass(tokensPerCharacter), runs: perClass(0) }
+}
+
+function perClass(weight: number): Readonly<Record<CharacterClass, number>> {
+  return Object.fromEntries(CHARACTER_CLASSES.map((name) => [name, weight])) as Record<CharacterClass, number>
+}
+
+/** The weights in the order of the counts. */
+export function flatWeights({ characters, runs }: TextWeights): Float64Array {
+  const byClass = (weights: Readonly<Record<CharacterClass, number>>): readonly number[] =>
+    CHARACTER_CLASSES.map((name) => weights[name])
+  return Float64Array.from([...byClass(characters), ...byClass(runs)])
+}

@@ -1,0 +1,29 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { flatten, openCalls, settlingRecord } from '../../src/index.ts'
+import { fragmentsOf, sessions } from './sessions.ts'
+
+describe('interrupted tools', () => {
+  it('an answer appended for each open call leaves the request as it was, and none open', () => {
+    let settled = 0
+    fc.assert(
+      fc.property(sessions(), ({ teller }) => {
+        const before = flatten(teller.view)
+        const calls = openCalls(before)
+        fc.pre(calls.length > 0)
+        settled += 1
+        const { message, ...flags } = settlingRecord(calls)
+        teller.user(message.content, flags)
+        const after = flatten(teller.view)
+        expect(fragmentsOf(after).toSorted()).toEqual(fragmentsOf(before).toSorted())
+        expect(openCalls(after)).toEqual([])
+        const late = calls[0]?.id ?? ''
+        teller.result(late, 'the real answer, too late')
+        expect(fragmentsOf(flatten(teller.view))).toEqual(fragmentsOf(after))
+        expect(flatten(teller.view).tailRepairs.map((repair) => repair.kind)).toContain('duplicate-result')
+      }),
+      { numRuns: 200 },
+    )
+    expect(settled).toBeGreaterThan(20)
+  })
+})

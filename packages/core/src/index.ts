@@ -125,12 +125,46 @@ export {
   type PriceClass,
   type TokensByClass,
 } from './measure/billed.ts'
+export {
+  type Calibration,
+  type Estimate,
+  growthOf,
+  highFactor,
+  type Observation,
+  observe,
+  scaleOf,
+  sizeOf,
+  startCalibration,
+} from './measure/calibration.ts'
+export { CHARACTER_CLASSES, type CharacterClass } from './measure/character-classes.ts'
+export { createEstimator, type Estimator } from './measure/estimate.ts'
+export {
+  type CalibrationStart,
+  type EstimatorWeights,
+  evenWeights,
+  fixedRule,
+  type ImageWeights,
+  type TextWeights,
+  type ThinkingWeights,
+} from './measure/estimate-weights.ts'
+export { type ApiCall, apiCalls, type BreakReason, type IsRestart } from './measure/estimator-calls.ts'
+export {
+  type EstimatedTurn,
+  type EstimatorError,
+  type EstimatorTrial,
+  type ExclusionReason,
+  estimatedTurns,
+  estimatorError,
+  type ModelEstimator,
+} from './measure/estimator-error.ts'
+export type { ReminderRule } from './measure/estimator-reminders.ts'
 export { addMoney, type Money, NO_MONEY } from './measure/money.ts'
 export { type PricesOf, priceOf, priceTokens } from './measure/price.ts'
 export { type Prices, type PriceTier, type Rates, ratesFor } from './measure/prices.ts'
 export type { Budgets, ClearBudgets } from './policy/budgets.ts'
 export { createPolicy, DEFAULT_POLICY } from './policy/create-policy.ts'
 export type { DeepPartial } from './policy/field.ts'
+export type { EstimatePolicy } from './policy/groups/estimate-policy.ts'
 export { type Lines, smallestWindow } from './policy/lines.ts'
 export {
   type Mechanism,

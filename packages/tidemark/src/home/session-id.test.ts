@@ -1,0 +1,80 @@
+import { basename, dirname } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { checkSessionId, isSessionId } from './session-id.ts'
+import { sessionPaths } from './session-paths.ts'
+
+describe('a session id', () => {
+  it.each([
+    'a',
+    '0',
+    'fix-login',
+    'A.b_c-d',
+    'x'.repeat(128),
+    'console',
+    'com',
+    'nul-x',
+    'a.jsonl.x',
+    'lock',
+  ])('%s is one', (id) => {
+    expect(isSessionId(id)).toBe(true)
+  })
+
+  it.each([
+    '',
+    '.',
+    '..',
+    'a/b',
+    'a\\b',
+    '../x',
+    '-a',
+    '_a',
+    '.a',
+    'a.',
+    'a..b',
+    'a b',
+    'a\n',
+    'a\0',
+    'ä',
+    'x'.repeat(129),
+    'CON',
+    'nul',
+    'aux.txt',
+    'COM1',
+    'lpt9.a',
+    'a.jsonl',
+    'a.LOCK',
+  ])('%j is none', (id) => {
+    expect(isSessionId(id)).toBe(false)
+  })
+
+  it('that is refused hears the rule', () => {
+    expect(() => checkSessionId('../x')).toThrow(
+      '"../x" cannot be a session id: use 1 to 128 letters, digits, dots, hyphens and underscores, beginning with a letter or digit, without two dots in a row or one at the end, not ending in .jsonl or .lock, and not a device name of Windows (con, nul, com1 …).',
+    )
+  })
+
+  it('never leads out of the sessions folder, whatever is tried', () => {
+    const tried = fc.string({
+      unit: fc.constantFrom('.', '/', '\\', 'a', '\0', '~', 'c', ':', ' '),
+      maxLength: 8,
+    })
+    fc.assert(
+      fc.property(tried, (id) => {
+        if (!isSessionId(id)) return
+        for (const path of Object.values(sessionPaths('/home', id))) {
+          expect(dirname(path)).toBe('/home/sessions')
+          expect(basename(path).startsWith(id)).toBe(true)
+        }
+      }),
+    )
+  })
+
+  it('gives paths that no other session has', () => {
+    expect(sessionPaths('/home', 'a')).toEqual({
+      log: '/home/sessions/a.jsonl',
+      lock: '/home/sessions/a.lock',
+      folder: '/home/sessions/a',
+    })
+  })
+})

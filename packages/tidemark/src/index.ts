@@ -1,0 +1,12 @@
+/** The public names of what people install, one by one. */
+export { type BlobFolderOptions, createBlobFolder } from './blobs/blob-folder.ts'
+export type { DirectoryEntry, FileFacts, FilePort, OpenFile, OpenPurpose } from './files/file-port.ts'
+export { nodeFiles } from './files/node-files.ts'
+export { type HomeVariables, tidemarkHome } from './home/home.ts'
+export { checkSessionId, isSessionId } from './home/session-id.ts'
+export { blobsFolder, type SessionPaths, sessionPaths, sessionsFolder } from './home/session-paths.ts'
+export { createFileJournal, type FileJournal, type FileJournalOptions } from './journal/file-journal.ts'
+export type { Refusal } from './journal/lock.ts'
+export { type Fate, type Processes, type ProcessMark, systemProcesses } from './system/processes.ts'
+export { systemClock } from './system/system-clock.ts'
+export { systemIds } from './system/system-ids.ts'

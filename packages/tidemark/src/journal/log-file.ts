@@ -1,0 +1,109 @@
+/** The log of one session as its writer holds it: what is known of its end, and the open file. */
+import { dirname } from 'node:path'
+import { type Clock, LOG_VERSION, newHeader } from '@tidemark/core'
+import type { FileFacts, FilePort, OpenFile } from '../files/file-port.ts'
+import { appendAll } from '../files/whole-file.ts'
+import { type LogPlace, type LogState, readLog } from './read-log.ts'
+
+export interface LogFilePlace extends LogPlace {
+  readonly files: FilePort
+  readonly clock: Clock
+}
+
+export class LogFile {
+  readonly #place: LogFilePlace
+  #known: LogState | null = null
+  #file: OpenFile | null = null
+  #isWriting = false
+  #writes = 0
+
+  constructor(place: LogFilePlace) {
+    this.#place = place
+  }
+
+  /** The log as it is now. Read again only if it is not as this writer left it. */
+  async current(): Promise<LogState> {
+    if (this.#known !== null && matches(this.#known, await this.#facts())) return this.#known
+    await this.close()
+    this.#known = await readLog(this.#place)
+    return this.#known
+  }
+
+  /** What somebody else just read, so that the first append need not read it again. */
+  note(state: LogState): void {
+    if (this.#file === null && !this.#isWriting) this.#known = state
+  }
+
+  /** How far the file can be read without meeting a write of ours that is under way. */
+  async settledBytes(): Promise<number> {
+    const writes = this.#writes
+    const facts = await this.#facts()
+    const isOurs = this.#isWriting || writes !== this.#writes
+    return (isOurs ? this.#known : facts)?.sizeBytes ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Puts whole lines behind the last one, durable when it returns. They lead to `position`. */
+  async append(lines: readonly string[], position: number): Promise<void> {
+    const state = await this.#stateToWrite()
+    const bytes = Buffer.concat([opening(this.#place, state), ...lines].map((text) => Buffer.from(text)))
+    this.#isWriting = true
+    try {
+      const identity = await this.#write(bytes)
+      const sizeBytes = state.sizeBytes + bytes.length
+      const end = { exists: true, version: LOG_VERSION, endsInNewline: true }
+      this.#known = { ...state, ...end, position, sizeBytes, identity }
+    } finally {
+      this.#writes += 1
+      this.#isWriting = false
+    }
+  }
+
+  /** After a failure only the file itself can tell what it holds. */
+  async forget(): Promise<void> {
+    this.#known = null
+    await this.close()
+  }
+
+  async close(): Promise<void> {
+    const file = this.#file
+    this.#file = null
+    await file?.close()
+  }
+
+  async #stateToWrite(): Promise<LogState> {
+    return this.#known ?? (await this.current())
+  }
+
+  async #write(bytes: Uint8Array): Promise<string> {
+    const { files, path } = this.#place
+    const isNew = this.#file === null
+    this.#file ??= await this.#open()
+    await appendAll(this.#file, bytes)
+    // Whoever created the file may have gone down before its name was on the disk.
+    await Promise.all([this.#file.sync(), isNew ? files.syncDirectory(dirname(path)) : null])
+    return this.#known?.identity ?? (await this.#file.facts()).identity
+  }
+
+  async #open(): Promise<OpenFile> {
+    const { files, path } = this.#place
+    const file = await files.open(path, this.#known?.exists === true ? 'append' : 'create')
+    if (file === null) throw new Error('the file came or went while it was being opened')
+    return file
+  }
+
+  #facts(): Promise<FileFacts | null> {
+    return this.#place.files.facts(this.#place.path)
+  }
+}
+
+function matches(state: LogState, facts: FileFacts | null): boolean {
+  if (facts === null) return !state.exists
+  return facts.identity === state.identity && facts.sizeBytes === state.sizeBytes
+}
+
+/** What has to stand before the first new line: the end of a line without one, and a header if none counts. */
+function opening({ session, clock }: LogFilePlace, state: LogState): string {
+  const newline = state.endsInNewline ? '' : '\n'
+  if (state.version === LOG_VERSION) return newline
+  return `${newline}${JSON.stringify(newHeader(session, new Date(clock.now()).toISOString()))}\n`
+}

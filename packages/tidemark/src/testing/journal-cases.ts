@@ -1,0 +1,182 @@
+/** What every journal does, whatever it writes to. */
+import assert from 'node:assert/strict'
+import type { AppendOutcome } from '@tidemark/core'
+import { type ConformanceCase, casesFor } from './conformance.ts'
+import { refusalChecks } from './journal-refusals.ts'
+import { type JournalSubject, readAll, uuidsOf } from './journal-subject.ts'
+import { sampleRecord, sampleRecords } from './sample-records.ts'
+
+export function journalCases(
+  make: () => JournalSubject | Promise<JournalSubject>,
+): readonly ConformanceCase[] {
+  return casesFor(make, (subject) => subject.end(), { ...checks, ...refusalChecks })
+}
+
+function positionOf(outcome: AppendOutcome): number {
+  if (!outcome.ok) assert.fail(`the append was refused: ${outcome.reason}`)
+  return outcome.position
+}
+
+const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
+  async 'a session that nobody wrote is empty'({ open }) {
+    const journal = await open()
+    const read = await readAll(journal, 'nothing')
+    assert.deepEqual(read, { exists: false, position: 0, damage: [], records: [] })
+    assert.deepEqual(await journal.list(), [])
+  },
+
+  async 'what was appended is read back in order, with its positions'({ open }) {
+    const journal = await open()
+    const first = await journal.append('s', 0, sampleRecords('a'))
+    const second = await journal.append('s', 1, sampleRecords('b', 'c'))
+    assert.deepEqual([positionOf(first), positionOf(second)], [1, 3])
+    const { records, ...state } = await readAll(await open(), 's')
+    assert.deepEqual(state, { exists: true, position: 3, damage: [] })
+    assert.deepEqual(
+      records,
+      [first, second].flatMap((outcome) => (outcome.ok ? outcome.records : [])),
+    )
+    assert.deepEqual(
+      records.map(({ uuid, seq }) => `${uuid}${seq}`),
+      ['a1', 'b2', 'c3'],
+    )
+  },
+
+  async 'records appended together carry their batch, a lone one needs none'({ open }) {
+    const journal = await open()
+    await journal.append('s', 0, sampleRecords('a', 'b', 'c'))
+    await journal.append('s', 3, sampleRecords('d'))
+    const { records } = await readAll(journal, 's')
+    const [a, b, c, d] = records.map(({ batch }) => batch)
+    assert.ok(a !== undefined && b !== undefined && c !== undefined, 'each of three has a batch')
+    assert.deepEqual([b.id, c.id], [a.id, a.id])
+    assert.deepEqual(
+      [a, b, c].map(({ index, of }) => [index, of]),
+      [
+        [0, 3],
+        [1, 3],
+        [2, 3],
+      ],
+    )
+    assert.equal(d, undefined)
+  },
+
+  async 'an append at another position is refused and leaves nothing'({ open }) {
+    const journal = await open()
+    await journal.append('s', 0, sampleRecords('a', 'b'))
+    for (const after of [0, 1, 3, -1, 1.5]) {
+      const outcome = await journal.append('s', after, sampleRecords('x'))
+      assert.deepEqual(outcome, { ok: false, reason: 'conflict', position: 2 }, `after ${after}`)
+    }
+    assert.deepEqual(await uuidsOf(journal, 's'), ['a', 'b'])
+  },
+
+  async 'appends that overlap are taken in the order of the calls'({ open }) {
+    const journal = await open()
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        journal.append('s', index * 2, sampleRecords(`a${index}`, `b${index}`)),
+      ),
+    )
+    assert.deepEqual(
+      outcomes.map(positionOf),
+      Array.from({ length: 20 }, (_, index) => index * 2 + 2),
+    )
+    assert.deepEqual(
+      await uuidsOf(journal, 's'),
+      Array.from({ length: 20 }, (_, index) => [`a${index}`, `b${index}`]).flat(),
+    )
+  },
+
+  async 'of overlapping appends that want the same place the first has it'({ open }) {
+    const journal = await open()
+    const [first, second, third] = await Promise.all([
+      journal.append('s', 0, sampleRecords('a')),
+      journal.append('s', 0, sampleRecords('b')),
+      journal.append('s', 1, sampleRecords('c')),
+    ])
+    assert.deepEqual([first.ok, third.ok], [true, true])
+    assert.deepEqual(second, { ok: false, reason: 'conflict', position: 1 })
+    assert.deepEqual(await uuidsOf(journal, 's'), ['a', 'c'])
+  },
+
+  async 'text of any kind comes back as it was'({ open }) {
+    const journal = await open()
+    const texts = [
+      '',
+      '\n\r\n',
+      '\u2028\u2029',
+      '\0',
+      '\uFEFFx',
+      '\ud800',
+      'e\u0301 Ω 漢字 🙂',
+      '"\\',
+      'x'.repeat(3_000_000),
+    ]
+    const records = texts.map((text, index) => sampleRecord(`t${index}`, text))
+    const outcome = await journal.append('s', 0, records)
+    assert.ok(outcome.ok)
+    assert.deepEqual((await readAll(journal, 's')).records, outcome.records)
+    assert.deepEqual(
+      outcome.records.map(({ seq: _seq, batch: _batch, ...record }) => record),
+      records,
+    )
+  },
+
+  async 'positions and batches are the journal’s to give'({ open }) {
+    const journal = await open()
+    const stamped = { ...sampleRecord('a'), seq: 99, batch: { id: 'x', index: 4, of: 9 } }
+    await journal.append('s', 0, [stamped])
+    assert.deepEqual((await readAll(journal, 's')).records, [{ ...sampleRecord('a'), seq: 1 }])
+  },
+
+  async 'a record that changes after it was handed in does not change in the log'({ open }) {
+    const journal = await open()
+    const message = { role: 'user' as const, content: 'before' }
+    const appended = journal.append('s', 0, [{ ...sampleRecord('a'), type: 'user', message }])
+    message.content = 'after'
+    await appended
+    const { records } = await readAll(journal, 's')
+    assert.deepEqual(records, [{ ...sampleRecord('a', 'before'), seq: 1 }])
+  },
+
+  async 'an append of nothing only asks for the position'({ open }) {
+    const journal = await open()
+    await journal.append('s', 0, sampleRecords('a'))
+    assert.deepEqual(await journal.append('s', 1, []), { ok: true, position: 1, records: [] })
+    assert.deepEqual(await journal.append('s', 0, []), { ok: false, reason: 'conflict', position: 1 })
+    assert.deepEqual(await uuidsOf(journal, 's'), ['a'])
+  },
+
+  async 'sessions do not mix, and the list has those that were written'({ open }) {
+    const journal = await open()
+    await journal.append('one', 0, sampleRecords('a'))
+    await journal.append('two.2_x-y', 0, sampleRecords('b'))
+    await readAll(journal, 'three')
+    assert.deepEqual(await uuidsOf(journal, 'one'), ['a'])
+    assert.deepEqual(await uuidsOf(journal, 'two.2_x-y'), ['b'])
+    assert.deepEqual([...(await journal.list())].sort(), ['one', 'two.2_x-y'])
+  },
+
+  async 'a long log comes in pieces that follow each other'({ open }) {
+    const journal = await open()
+    const uuids = Array.from({ length: 3_000 }, (_, index) => `r${index}`)
+    await journal.append(
+      's',
+      0,
+      uuids.map((uuid) => sampleRecord(uuid, 'x'.repeat(800))),
+    )
+    assert.deepEqual(await uuidsOf(journal, 's'), uuids)
+  },
+
+  async 'trouble of the visitor is its own'({ open }) {
+    const journal = await open()
+    await journal.append('s', 0, sampleRecords('a'))
+    const mine = new Error('mine')
+    const read = journal.read('s', () => {
+      throw mine
+    })
+    await assert.rejects(read, mine)
+    assert.deepEqual(await uuidsOf(journal, 's'), ['a'])
+  },
+}

@@ -1,0 +1,109 @@
+/** What every journal refuses: ids that are none, records that would not come back, a second writer. */
+import assert from 'node:assert/strict'
+import { isSessionId } from '../home/session-id.ts'
+import { type JournalSubject, readAll, uuidsOf } from './journal-subject.ts'
+import { sampleRecord, sampleRecords } from './sample-records.ts'
+
+const BAD_IDS = [
+  '',
+  '.',
+  '..',
+  '../up',
+  'a/b',
+  'a\\b',
+  '/etc/passwd',
+  '.hidden',
+  '-x',
+  'a..b',
+  'a.',
+  'x\0',
+  'ü',
+  'con',
+  'NUL.x',
+  'a\n',
+  'a.jsonl',
+  'a.lock',
+  'x'.repeat(129),
+]
+
+export const refusalChecks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
+  async 'ids that could lead elsewhere are refused, in every call'({ open }) {
+    const journal = await open()
+    const expected = { name: 'TidemarkError', code: 'bad-session-id' }
+    for (const id of BAD_IDS) {
+      assert.equal(isSessionId(id), false, JSON.stringify(id))
+      await assert.rejects(() => journal.read(id, () => {}), expected, `read ${JSON.stringify(id)}`)
+      await assert.rejects(
+        () => journal.append(id, 0, sampleRecords('a')),
+        expected,
+        `append ${JSON.stringify(id)}`,
+      )
+      await assert.rejects(() => journal.release(id), expected, `release ${JSON.stringify(id)}`)
+    }
+    assert.deepEqual(await journal.list(), [])
+  },
+
+  async 'a record that would not come back as it is is refused, and its batch with it'({ open }) {
+    const journal = await open()
+    const extras = [
+      { extra: undefined },
+      { extra: Number.NaN },
+      { extra: new Date(0) },
+      { extra: () => 0 },
+      { type: 'tidemark' },
+      { uuid: 7 },
+    ]
+    for (const extra of extras) {
+      const bad = Object.assign({}, sampleRecord('bad'), extra)
+      const append = () => journal.append('s', 0, [sampleRecord('a'), bad])
+      await assert.rejects(append, { name: 'TidemarkError', code: 'bad-record' }, Object.keys(extra).join())
+    }
+    assert.deepEqual(await readAll(journal, 's'), { exists: false, position: 0, damage: [], records: [] })
+  },
+
+  async 'a second writer is refused while the first has the session'({ open, locks }) {
+    if (!locks) return
+    const [first, second] = [await open(), await open()]
+    await first.append('s', 0, sampleRecords('a'))
+    const refused = await second.append('s', 1, sampleRecords('b'))
+    assert.ok(!refused.ok && refused.reason === 'locked', 'refused as locked')
+    assert.ok(refused.owner.length > 0, 'says who')
+    assert.match(refused.message, /^Session "s" is open for writing by [^\n]+$/)
+    assert.ok((await second.append('t', 0, sampleRecords('c'))).ok, 'another session is free')
+    assert.ok((await first.append('s', 1, sampleRecords('d'))).ok, 'the first goes on')
+    assert.deepEqual(await uuidsOf(second, 's'), ['a', 'd'])
+  },
+
+  async 'a session that was let go is for the next writer'({ open }) {
+    const [first, second] = [await open(), await open()]
+    await first.append('s', 0, sampleRecords('a'))
+    await first.release('s')
+    assert.ok((await second.append('s', 1, sampleRecords('b'))).ok, 'the second writes')
+    await second.release('s')
+    assert.deepEqual(await first.append('s', 1, sampleRecords('x')), {
+      ok: false,
+      reason: 'conflict',
+      position: 2,
+    })
+    assert.ok((await first.append('s', 2, sampleRecords('c'))).ok, 'the first writes again')
+    assert.deepEqual(await uuidsOf(second, 's'), ['a', 'b', 'c'])
+  },
+
+  async 'letting go of a session that one does not have changes nothing'({ open, locks }) {
+    const [first, second] = [await open(), await open()]
+    await first.release('s')
+    await first.append('s', 0, sampleRecords('a'))
+    await second.release('s')
+    const outcome = await second.append('s', 1, sampleRecords('b'))
+    assert.equal(outcome.ok, !locks)
+    assert.deepEqual(await first.list(), ['s'])
+  },
+
+  async 'letting go waits for the appends before it'({ open }) {
+    const [first, second] = [await open(), await open()]
+    const appended = first.append('s', 0, sampleRecords('a'))
+    await first.release('s')
+    assert.ok((await appended).ok, 'the append went through')
+    assert.ok((await second.append('s', 1, sampleRecords('b'))).ok, 'and the session is free')
+  },
+}

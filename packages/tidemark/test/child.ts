@@ -1,0 +1,51 @@
+/** Processes of their own for tests that need real ones: they run the sources and speak a line at a time. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+export interface Child {
+  readonly process: ChildProcess
+  /** Lines as they come. */
+  readonly said: readonly string[]
+  /** Resolves when it has said a line that begins so; rejects when it ends without. */
+  heard(beginning: string): Promise<string>
+  /** Resolves when it has ended and all it said was heard: how it ended, a signal or an exit code. */
+  readonly ended: Promise<string>
+}
+
+export function startChild(file: string, ...given: readonly string[]): Child {
+  const path = fileURLToPath(new URL(file, import.meta.url))
+  const child = spawn(process.execPath, ['--conditions=tidemark-source', path, ...given], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    // Starting is most of what a short-lived child costs.
+    env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'tidemark-test-compiled') },
+  })
+  const said: string[] = []
+  const lines = createInterface({ input: child.stdout })
+  lines.on('line', (line) => said.push(line))
+  const ended = Promise.all([once(child, 'exit'), once(lines, 'close')]).then(([[code, signal]]) =>
+    String(signal ?? code),
+  )
+  return { process: child, said, ended, heard: (beginning) => hear({ said, lines, ended }, beginning) }
+}
+
+interface Hearing {
+  readonly said: readonly string[]
+  readonly lines: NodeJS.EventEmitter
+  readonly ended: Promise<string>
+}
+
+async function hear({ said, lines, ended }: Hearing, beginning: string): Promise<string> {
+  const isIt = (line: string) => line.startsWith(beginning)
+  const already = said.find(isIt)
+  if (already !== undefined) return already
+  return new Promise((resolve, reject) => {
+    lines.on('line', (line: string) => isIt(line) && resolve(line))
+    ended.then((how) =>
+      reject(new Error(`it ended (${how}) without saying "${beginning}": ${said.join(' | ')}`)),
+    )
+  })
+}

@@ -1,0 +1,169 @@
+/** Process or machine go down at any moment, on a port that keeps what was synced and of the rest whatever chance keeps. */
+import type { Journal, NewRecord, SessionRecord } from '@tidemark/core'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readWhole } from '../src/files/whole-file.ts'
+import { createFileJournal } from '../src/journal/file-journal.ts'
+import { createFakeMachine, type FakeMachine } from '../src/testing/fake-machine.ts'
+import { systemError } from '../src/testing/file-operations.ts'
+import {
+  createForgetfulFiles,
+  type ForgetfulFiles,
+  type KeptByChance,
+} from '../src/testing/forgetful-files.ts'
+import { readAll } from '../src/testing/journal-subject.ts'
+import { findingsOfNextRequest, tellStory } from './story.ts'
+
+const LOG = '/home/sessions/s.jsonl'
+
+/** What one process does before its end, and what the disk then happens to have. */
+interface Life {
+  /** How many units of the story go into each batch; those of one list overlap. */
+  readonly groups: readonly (readonly number[])[]
+  /** Operations of the port that still work. */
+  readonly operations: number
+  /** Most bytes the system takes at a time. */
+  readonly mostBytes: number
+  /** Otherwise only the process ends, and what it wrote waits for the next sync. */
+  readonly machineGoesDown: boolean
+  /** Chances, used in turn: how many bytes of a write, whether a name, were kept. */
+  readonly chances: readonly number[]
+}
+
+const life: fc.Arbitrary<Life> = fc.record({
+  groups: fc.array(fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 3 }), {
+    minLength: 1,
+    maxLength: 4,
+  }),
+  operations: fc.integer({ min: 0, max: 130 }),
+  mostBytes: fc.constantFrom(40, 150, 1_000_000),
+  machineGoesDown: fc.boolean(),
+  chances: fc.array(fc.nat({ max: 1_500 }), { minLength: 1, maxLength: 6 }),
+})
+
+interface History {
+  /** What is told, and not told again when it is lost. */
+  readonly story: Iterator<readonly NewRecord[]>
+  /** Batches in the order they were tried, by the marks of their records. */
+  readonly tried: string[][]
+  readonly acknowledged: string[][]
+}
+
+const stories = Array.from({ length: 8 }, (_, seed) => tellStory(seed, 4_000))
+
+function newHistory(seed: number): History {
+  return { story: (stories[seed] ?? []).values(), tried: [], acknowledged: [] }
+}
+
+/** The next units of the story, each record marked so that it is known again: their uuids may repeat. */
+function nextBatch({ story, tried }: History, units: number): readonly NewRecord[] {
+  const told = Array.from({ length: units }, () => story.next().value ?? []).flat()
+  const batch = told.map((record: NewRecord, index) => ({ ...record, mark: `${tried.length}.${index}` }))
+  tried.push(batch.map(({ mark }) => mark))
+  return batch
+}
+
+function marksOf(records: readonly SessionRecord[]): readonly string[] {
+  return records.map((record) => ('mark' in record ? String(record.mark) : ''))
+}
+
+async function live(journal: Journal, { groups }: Life, history: History): Promise<void> {
+  let { position } = await readAll(journal, 's')
+  for (const sizes of groups) {
+    const appends = sizes.map(async (units) => {
+      const batch = nextBatch(history, units)
+      const after = position
+      position += batch.length
+      const outcome = await journal.append('s', after, batch)
+      if (outcome.ok) history.acknowledged.push([...marksOf(outcome.records)])
+    })
+    await Promise.all(appends)
+  }
+}
+
+interface World {
+  readonly files: ForgetfulFiles
+  readonly machine: FakeMachine
+}
+
+function journalOf({ files, machine }: World): Journal {
+  return createFileJournal({ home: '/home', files, processes: machine.start() })
+}
+
+/** Runs one life to its sudden end. */
+async function liveAndCrash(world: World, one: Life, history: History): Promise<void> {
+  const { files, machine } = world
+  const journal = journalOf(world)
+  const before = Object.values(files.counts).reduce((sum, count) => sum + count, 0)
+  files.interfere(({ kind, path, number, bytes }) => {
+    if (number - before > one.operations) return { error: systemError('EIO', path), takes: bytes % 7 }
+    return kind === 'append' ? { takes: Math.min(bytes, one.mostBytes) } : undefined
+  })
+  await live(journal, one, history).catch(() => null)
+  files.interfere(null)
+  if (one.machineGoesDown) files.crash(keptBy(one.chances))
+  machine.restart()
+}
+
+function keptBy(chances: readonly number[]): KeptByChance {
+  let turn = 0
+  const next = () => chances[turn++ % chances.length] ?? 0
+  return { write: ({ bytes }) => Math.min(bytes.length, next()), name: () => next() % 2 === 0 }
+}
+
+/** Exactly the tried batches that left a trace, each whole, in the order they were tried. */
+function wholeBatches({ tried }: History, marks: readonly string[]): readonly string[] {
+  return tried.filter((batch) => batch.some((mark) => marks.includes(mark))).flat()
+}
+
+/** Lines of the log that hold anything but a header. */
+async function recordLines(files: ForgetfulFiles): Promise<number> {
+  const text = Buffer.from((await readWhole(files, LOG))?.bytes ?? []).toString()
+  return text.split('\n').filter((line) => line !== '' && !line.startsWith('{"type":"tidemark"')).length
+}
+
+/** Without these the law would be proved on nothing. */
+const seen: Record<string, number> = {}
+
+async function checkLog(world: World, history: History): Promise<void> {
+  const { records, damage } = await readAll(journalOf(world), 's')
+  const marks = marksOf(records)
+  expect(marks).toEqual(wholeBatches(history, marks))
+  expect(history.acknowledged.flat().filter((mark) => !marks.includes(mark))).toEqual([])
+  if ((await recordLines(world.files)) > records.length) expect(damage).not.toEqual([])
+  expect(findingsOfNextRequest(records)).toEqual([])
+  const met = [...history.acknowledged.map(() => 'acknowledged'), ...damage.map(({ kind }) => kind)]
+  for (const what of met) seen[what] = (seen[what] ?? 0) + 1
+}
+
+async function checkGoesOn(world: World, history: History): Promise<void> {
+  const journal = journalOf(world)
+  const { position, records: before } = await readAll(journal, 's')
+  const appended = await journal.append('s', position, nextBatch(history, 3))
+  if (!appended.ok) throw new Error(`the append was refused: ${appended.reason}`)
+  const { records } = await readAll(journal, 's')
+  expect(records).toEqual([...before, ...appended.records])
+}
+
+describe('after a crash', () => {
+  it('nothing acknowledged is lost, whole batches count, the rest is told, the next request is valid, and writing goes on', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(life, { minLength: 1, maxLength: 4 }),
+        fc.nat({ max: stories.length - 1 }),
+        async (lives, seed) => {
+          const world = { files: createForgetfulFiles(), machine: createFakeMachine() }
+          const history = newHistory(seed)
+          for (const one of lives) {
+            await liveAndCrash(world, one, history)
+            await checkLog(world, history)
+          }
+          await checkGoesOn(world, history)
+        },
+      ),
+      { numRuns: 300 },
+    )
+    for (const what of ['acknowledged', 'torn-line', 'incomplete-batch', 'bad-json'])
+      expect(seen[what]).toBeGreaterThan(20)
+  })
+})

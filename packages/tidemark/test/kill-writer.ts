@@ -1,0 +1,48 @@
+/** Writes a story to a session until it is killed. Says what it tries before, and what was acknowledged after. */
+import { readFileSync, writeSync } from 'node:fs'
+import type { NewRecord } from '@tidemark/core'
+import { createFileJournal } from '../src/journal/file-journal.ts'
+
+const [home = '', session = '', storyFile = ''] = process.argv.slice(2)
+const units: NewRecord[][] = JSON.parse(readFileSync(storyFile, 'utf8'))
+
+/** At once, so that nothing said is lost with the process. */
+function say(line: string): void {
+  writeSync(1, `${line}\n`)
+}
+
+async function appendSaying(after: number, records: readonly NewRecord[]): Promise<void> {
+  say(`tried ${after + records.length}`)
+  const outcome = await journal.append(session, after, records)
+  say(outcome.ok ? `acknowledged ${outcome.position}` : `refused ${JSON.stringify(outcome)}`)
+  if (!outcome.ok) process.exit(3)
+}
+
+function below(count: number): number {
+  return Math.floor(Math.random() * count)
+}
+
+/** The units from `position` on. */
+function unitsFrom(position: number): NewRecord[][] {
+  let end = 0
+  const first = units.findIndex((unit) => {
+    end += unit.length
+    return end > position
+  })
+  return first === -1 ? [] : units.slice(first)
+}
+
+const journal = createFileJournal({ home })
+let { position } = await journal.read(session, () => {})
+const left = unitsFrom(position)
+say(`ready ${position}`)
+while (left.length > 0) {
+  const appends = Array.from({ length: 1 + below(3) }, () => {
+    const records = left.splice(0, 1 + below(4)).flat()
+    const after = position
+    position += records.length
+    return appendSaying(after, records)
+  })
+  await Promise.all(appends)
+}
+say('finished')

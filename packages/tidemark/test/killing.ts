@@ -1,0 +1,107 @@
+/** Kills writers at random moments, several on the same session, and looks at what they leave. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { NewRecord } from '@tidemark/core'
+import { expect } from 'vitest'
+import { createFileJournal } from '../src/journal/file-journal.ts'
+import { readAll } from '../src/testing/journal-subject.ts'
+import { sampleRecord } from '../src/testing/sample-records.ts'
+import { type Child, startChild } from './child.ts'
+import { findingsOfNextRequest, tellStory, withoutStamps } from './story.ts'
+
+export interface Killings {
+  readonly kills: number
+  /** Kills that left something to set aside. */
+  readonly damaged: number
+  /** Kills that came after an append was tried and before it was acknowledged. */
+  readonly interrupted: number
+  /** Records, over all lives. */
+  readonly acknowledged: number
+}
+
+const KILLS_A_SESSION = 10
+
+export async function killWriters(kills: number): Promise<Killings> {
+  const home = await mkdtemp(join(tmpdir(), 'tidemark-kill-'))
+  const totals = { kills: 0, damaged: 0, interrupted: 0, acknowledged: 0 }
+  try {
+    for (let number = 0; totals.kills < kills; number += 1) {
+      const turns = Math.min(KILLS_A_SESSION, kills - totals.kills)
+      await killOnOneSession(await newScene(home, number), turns, totals)
+    }
+  } finally {
+    await rm(home, { recursive: true, force: true })
+  }
+  return totals
+}
+
+async function newScene(home: string, number: number): Promise<Scene> {
+  const storyFile = join(home, 'story.json')
+  const units = tellStory(number, 12_000)
+  await writeFile(storyFile, JSON.stringify(units))
+  return { home, session: `s${number}`, storyFile, units, ends: new Set([0]), safe: 0 }
+}
+
+async function killOnOneSession(scene: Scene, turns: number, totals: Totals): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) {
+    const child = startChild('./kill-writer.ts', scene.home, scene.session, scene.storyFile)
+    await killSometime(child)
+    if ((await child.ended) !== 'SIGKILL') break
+    const before = scene.safe
+    const { interrupted, damaged } = await checkRemains(scene, child)
+    totals.kills += 1
+    totals.interrupted += interrupted ? 1 : 0
+    totals.damaged += damaged ? 1 : 0
+    totals.acknowledged += scene.safe - before
+  }
+  await checkGoesOn(scene)
+}
+
+type Totals = { -readonly [Key in keyof Killings]: Killings[Key] }
+
+interface Scene {
+  readonly home: string
+  readonly session: string
+  readonly storyFile: string
+  readonly units: readonly (readonly NewRecord[])[]
+  /** Positions at which a batch that was tried ends. */
+  readonly ends: Set<number>
+  /** The last position acknowledged. */
+  safe: number
+}
+
+/** Mostly while it appends; at times while it starts and takes over the lock of the one before. */
+async function killSometime(child: Child): Promise<void> {
+  if (Math.random() < 0.8) {
+    await child.heard('ready')
+    await wait(Math.random() * 40)
+  } else await wait(80 + Math.random() * 120)
+  child.process.kill('SIGKILL')
+}
+
+async function checkRemains(
+  scene: Scene,
+  child: Child,
+): Promise<{ readonly interrupted: boolean; readonly damaged: boolean }> {
+  const said = (word: string) =>
+    child.said.filter((line) => line.startsWith(word)).map((line) => Number(line.split(' ')[1]))
+  expect(child.said.filter((line) => line.startsWith('refused'))).toEqual([])
+  for (const end of said('tried')) scene.ends.add(end)
+  scene.safe = Math.max(scene.safe, ...said('acknowledged'))
+  const { records, position, damage } = await readAll(createFileJournal({ home: scene.home }), scene.session)
+  expect(position).toBeGreaterThanOrEqual(scene.safe)
+  expect(scene.ends).toContain(position)
+  expect(withoutStamps(records)).toEqual(scene.units.flat().slice(0, position))
+  expect(findingsOfNextRequest(records)).toEqual([])
+  return { interrupted: said('tried').length > said('acknowledged').length, damaged: damage.length > 0 }
+}
+
+/** The lock of the last one killed is taken over, and the session written on. */
+async function checkGoesOn({ home, session }: Scene): Promise<void> {
+  const journal = createFileJournal({ home })
+  const { position } = await readAll(journal, session)
+  expect(await journal.append(session, position, [sampleRecord('last')])).toMatchObject({ ok: true })
+  await journal.close()
+}

@@ -1,0 +1,49 @@
+/** A long generated session, cut into the units that are appended whole, and the question whether a log of it is sound. */
+import {
+  advance,
+  createProfile,
+  emptySession,
+  emptyView,
+  flatten,
+  messagesOf,
+  type NewRecord,
+  reduce,
+  type SessionRecord,
+  validate,
+} from '@tidemark/core'
+import { choicesFrom } from '../src/testing/choices.ts'
+import { generateSession } from '../src/testing/session-generator.ts'
+
+/** Records without positions: the journal gives them. */
+export function tellStory(seed: number, choices: number): readonly NewRecord[][] {
+  const units: NewRecord[][] = []
+  for (const { seq: _seq, batch, ...record } of generateSession(choicesFrom(seed, choices)).records) {
+    if (batch === undefined || batch.index === 0) units.push([])
+    units.at(-1)?.push(record)
+  }
+  return units
+}
+
+export function withoutStamps(records: readonly SessionRecord[]): readonly NewRecord[] {
+  return records.map(({ seq: _seq, batch: _batch, ...record }) => record)
+}
+
+const profile = createProfile({
+  roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
+  thinking: { closing: 'not-at-end', firstInModes: [] },
+})
+const tools = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type: 'object' } }))
+
+/** What a provider would find wrong with the next request of a session with these records. */
+export function findingsOfNextRequest(records: readonly SessionRecord[]): readonly unknown[] {
+  let session = emptySession()
+  let view = emptyView()
+  for (const record of records) {
+    session = reduce(session, record)
+    view = advance(view, session)
+  }
+  const messages = messagesOf(flatten(view))
+  return messages.length === 0
+    ? []
+    : validate({ model: 'model-a', max_tokens: 100, tools, messages }, profile)
+}

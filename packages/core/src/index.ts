@@ -99,6 +99,8 @@ export type {
   Ids,
   Journal,
   JournalState,
+  Model,
+  ModelCall,
   NewRecord,
   Signal,
 } from './engine/ports.ts'
@@ -118,6 +120,15 @@ export type {
   ReplyUpdated,
 } from './engine/reply.ts'
 export { TidemarkError, type TidemarkErrorCode } from './errors.ts'
+export {
+  type Account,
+  type Accounting,
+  type AccountingRules,
+  type DuplicateRead,
+  duplicateReads,
+  openAccount,
+  type Tally,
+} from './measure/accounting.ts'
 export {
   type BilledPart,
   billedParts,
@@ -161,6 +172,9 @@ export type { ReminderRule } from './measure/estimator-reminders.ts'
 export { addMoney, type Money, NO_MONEY } from './measure/money.ts'
 export { type PricesOf, priceOf, priceTokens } from './measure/price.ts'
 export { type Prices, type PriceTier, type Rates, ratesFor } from './measure/prices.ts'
+export { type ContextQuestion, type ContextTokens, contextTokens } from './measure/usage.ts'
+export type { MeasuredView } from './measure/usage-anchor.ts'
+export { contextOf, outputOf } from './measure/usage-figures.ts'
 export type { Budgets, ClearBudgets } from './policy/budgets.ts'
 export { createPolicy, DEFAULT_POLICY } from './policy/create-policy.ts'
 export type { DeepPartial } from './policy/field.ts'

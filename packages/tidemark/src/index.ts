@@ -5,8 +5,41 @@ export { nodeFiles } from './files/node-files.ts'
 export { type HomeVariables, tidemarkHome } from './home/home.ts'
 export { checkSessionId, isSessionId } from './home/session-id.ts'
 export { blobsFolder, type SessionPaths, sessionPaths, sessionsFolder } from './home/session-paths.ts'
+export { type AnthropicModelOptions, createAnthropicModel } from './http/anthropic-model.ts'
 export { createFileJournal, type FileJournal, type FileJournalOptions } from './journal/file-journal.ts'
 export type { Refusal } from './journal/lock.ts'
 export { type Fate, type Processes, type ProcessMark, systemProcesses } from './system/processes.ts'
 export { systemClock } from './system/system-clock.ts'
 export { systemIds } from './system/system-ids.ts'
+export {
+  type Chosen,
+  chooseSession,
+  readSince,
+  SORT_KEYS,
+  type SortKey,
+  since,
+  sortReports,
+} from './inspect/choice.ts'
+export { type InspectRules, inspectLog } from './inspect/inspect-log.ts'
+export { REDACTED, redact } from './inspect/redact.ts'
+export type {
+  AgentReport,
+  ClassPrice,
+  ClearingFound,
+  CompactionFound,
+  ContextCurve,
+  ContextPoint,
+  DamagedPlace,
+  EstimatorReport,
+  LargeItem,
+  MoneyReport,
+  RepeatedRead,
+  SessionReport,
+  Spending,
+  TokensByKind,
+  ToolShare,
+  UsageTotals,
+} from './inspect/report.ts'
+export type { AgentLog, SessionLog } from './inspect/session-log.ts'
+export { type DayOf, daysIn } from './inspect/spending-table.ts'
+export { type Total, type Totals, totalsOf } from './inspect/totals.ts'

@@ -20,9 +20,11 @@ export {
   type RawTexts,
 } from './anthropic/request.ts'
 export { fromResponse, toResponse } from './anthropic/response.ts'
-export { endReply, fromFrame } from './anthropic/stream.ts'
+export { type ByteState, byteStart, endBytes, endReply, fromBytes, fromFrame } from './anthropic/stream.ts'
 export { type StreamState, streamStart } from './anthropic/stream-state.ts'
 export { type Catalogue, catalogueOf, modelCatalogue } from './catalogue/catalogue.ts'
+export { FITTED_FROM, type FittedConstants } from './catalogue/estimator-constants.ts'
+export { CLAUDE_CODE_REMINDER, estimatorWeights, fittedWeights } from './catalogue/estimator-weights.ts'
 export type { ModelProblem } from './catalogue/given-problems.ts'
 export { type FoundModel, type LookUp, lookUpModel, type UnknownModel } from './catalogue/look-up.ts'
 export type {
@@ -45,6 +47,14 @@ export { findOverflow, findSilentOverflow } from './failure/overflow.ts'
 export { failureOfThrown } from './failure/thrown.ts'
 export type { AnthropicVersion } from './profiles/anthropic-profile.ts'
 export { type ProfileOptions, profileFor } from './profiles/profile-for.ts'
+export { claudeCodeReminder } from './readers/claude-code-reminder.ts'
+export { isClaudeCodeRestart } from './readers/claude-code-restart.ts'
+export { createLogReader } from './readers/create-log-reader.ts'
+export { createDamageNotes, type DamageNotes, inLineOrder } from './readers/damage-notes.ts'
+export { type DetectedFormat, detectFormat, formatOfLine } from './readers/detect-format.ts'
+export type { LogMeta } from './readers/log-meta.ts'
+export type { LogFormat, LogReader, ReadEnd, ReadRecord } from './readers/log-reader.ts'
+export { typedText } from './readers/typed-text.ts'
 export {
   decodeSse,
   decodeSseText,

@@ -4,6 +4,8 @@
  */
 import type { Damage } from '../conversation/damage.ts'
 import type { SessionRecord } from '../conversation/record.ts'
+import type { Payload } from '../view/payload.ts'
+import type { ReplyEvent } from './reply.ts'
 
 /** The one member of an AbortSignal that the engine reads; the platform's satisfies it. */
 export interface Signal {
@@ -60,4 +62,20 @@ export interface BlobStore {
   /** Null where the store has no such blob. */
   get(id: string): Promise<Uint8Array | null>
   has(id: string): Promise<boolean>
+}
+
+/** One call to a model. */
+export interface ModelCall {
+  readonly payload: Payload
+  /** Exact texts beside the messages, by index of block, where a block does not survive parse and stringify. */
+  readonly raw?: readonly (ReadonlyMap<number, string> | undefined)[]
+}
+
+export interface Model {
+  /**
+   * The reply as it comes, ending in exactly one `reply-ended` or `reply-failed`. What the provider or the
+   * network does is told by that event; it never throws for it. Faults are tried again only while nothing
+   * has arrived, so no word of a reply comes twice.
+   */
+  stream(call: ModelCall, signal?: Signal): AsyncIterable<ReplyEvent>
 }

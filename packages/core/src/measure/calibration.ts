@@ -83,7 +83,7 @@ export function growthOf(calibration: Calibration, tokens: number, policy: Estim
 }
 
 /** Weight of the starting margin, in tokens, and how many mean errors a learnt margin holds. */
-const MARGIN = { weight: 20_000, errors: 2.5 }
+const MARGIN = { weight: 20_000, errors: 3 }
 
 /** `policy.highFactor` until the errors seen have earned a narrower one. */
 export function highFactor(calibration: Calibration, policy: EstimatePolicy): number {
@@ -96,7 +96,7 @@ export function highFactor(calibration: Calibration, policy: EstimatePolicy): nu
 
 export function estimateOf(tokens: number, factor: number): Estimate {
   const expected = Math.round(tokens)
-  return { expected, high: Math.ceil(expected * factor - ROUNDING) }
+  return { expected, high: Math.max(expected, Math.ceil(expected * factor - ROUNDING)) }
 }
 
 /** So that 3 × 4/3 is 4 whatever the last bit of the product says. */

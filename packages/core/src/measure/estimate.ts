@@ -115,11 +115,13 @@ function ownTokens(block: Block, parts: BlockParts, scale: Scale): number {
   }
 }
 
+/** A signature may come after the text it signs: the figure does not fall when it does. */
 function thinkingTokens({ texts, cipher }: BlockParts, scale: Scale): number {
   const { bySignature, perSignatureCharacter, less } = scale.weights.thinking
+  const byText = scale.text(texts)
+  const byCipher = cipher * perSignatureCharacter - less
   const isHidden = texts.every((text) => text === '')
-  const byCipher = cipher > 0 && (isHidden || bySignature === 'always')
-  return byCipher ? cipher * perSignatureCharacter - less : scale.text(texts)
+  return isHidden || bySignature === 'always' ? Math.max(byText, byCipher) : byText
 }
 
 function whole(tokens: number): number {

@@ -33,10 +33,10 @@ export interface ModelEstimator {
 
 export interface EstimatorTrial {
   readonly policy: EstimatePolicy
-  /** The same object for models that count alike. */
+  /** Models that count alike share one estimator. */
   readonly forModel: (model: string) => ModelEstimator
   /** What the host of this log sends and does not log. */
-  readonly reminder?: ReminderRule
+  readonly reminder?: ReminderRule | undefined
 }
 
 export function estimatedTurns(calls: readonly ApiCall[], trial: EstimatorTrial): readonly EstimatedTurn[] {

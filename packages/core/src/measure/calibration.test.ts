@@ -1,0 +1,126 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createPolicy, DEFAULT_POLICY } from '../policy/create-policy.ts'
+import {
+  type Calibration,
+  growthOf,
+  highFactor,
+  type Observation,
+  observe,
+  scaleOf,
+  sizeOf,
+  startCalibration,
+} from './calibration.ts'
+
+const policy = DEFAULT_POLICY.estimate
+const START = startCalibration({ scale: 1, offset: 0, weight: 10_000 })
+
+function after(observations: readonly Observation[], from: Calibration = START): Calibration {
+  return observations.reduce(observe, from)
+}
+
+const times = (count: number, observation: Observation): readonly Observation[] =>
+  Array.from({ length: count }, () => observation)
+
+describe('before anything is learnt', () => {
+  it.each([
+    [0, 0, 0],
+    [1, 1, 2],
+    [3, 3, 4],
+    [10, 10, 14],
+    [99, 99, 132],
+    [100, 100, 134],
+    [3_000_000, 3_000_000, 4_000_000],
+  ])('%i tokens: %i expected, and × 4/3, rounded up, is %i', (tokens, expected, high) => {
+    expect(sizeOf(START, tokens, policy)).toEqual({ expected, high })
+    expect(growthOf(START, tokens, policy)).toEqual({ expected, high })
+  })
+
+  it('starts where it is told to', () => {
+    const start = startCalibration({ scale: 1.5, offset: -20, weight: 1 })
+    expect(sizeOf(start, 100, policy)).toEqual({ expected: 150, high: 200 })
+    expect(growthOf(start, 100, policy)).toEqual({ expected: 130, high: 174 })
+  })
+
+  it('never says that a call which adds something adds nothing', () => {
+    const start = startCalibration({ scale: 1, offset: -20, weight: 1 })
+    expect(growthOf(start, 5, policy)).toEqual({ expected: 1, high: 2 })
+    expect(growthOf(start, 0, policy)).toEqual({ expected: 0, high: 0 })
+  })
+})
+
+describe('learning', () => {
+  it('finds the scale of a session', () => {
+    const learnt = after(times(300, { estimated: 1_000, reported: 1_500 }))
+    expect(scaleOf(learnt)).toBeGreaterThan(1.45)
+    expect(growthOf(learnt, 1_000, policy).expected).toBe(1_500)
+  })
+
+  it('finds what every call costs beside its size', () => {
+    const calls = [200, 1_000, 3_000].map((estimated) => ({ estimated, reported: estimated + 25 }))
+    const learnt = after(Array.from({ length: 200 }, () => calls).flat())
+    expect(learnt.offset).toBeGreaterThan(15)
+    expect(Math.abs(growthOf(learnt, 1_000, policy).expected - 1_025)).toBeLessThan(10)
+  })
+
+  it('is not thrown by one call with much that the log does not show', () => {
+    const steady = times(50, { estimated: 500, reported: 500 })
+    const learnt = after([...steady, { estimated: 500, reported: 20_000 }])
+    expect(growthOf(learnt, 500, policy).expected - 500).toBeLessThan(20)
+  })
+
+  it.each([
+    ['that is none', { estimated: 500, reported: 0 }],
+    ['that is negative', { estimated: 500, reported: -3_000 }],
+    ['of nothing', { estimated: 0, reported: 300 }],
+    ['that is not known', { estimated: 500, reported: Number.NaN }],
+  ])('learns nothing from growth %s', (_, observation) => {
+    expect(observe(START, observation)).toBe(START)
+  })
+
+  it('leaves the state it was given as it was', () => {
+    const before = { ...START }
+    observe(START, { estimated: 10, reported: 20 })
+    expect(START).toEqual(before)
+  })
+})
+
+describe('the margin of the high figure', () => {
+  it('narrows as good observations come in, and not beyond its limit', () => {
+    const steps = Array.from({ length: 400 }, (_, count) =>
+      highFactor(after(times(count, { estimated: 1_000, reported: 1_000 })), policy),
+    )
+    expect(steps[0]).toBe(4 / 3)
+    expect(steps.every((step, index) => step <= (steps[index - 1] ?? 4 / 3))).toBe(true)
+    expect(steps.at(-1)).toBe(policy.narrowestHighFactor)
+  })
+
+  it('stays wide where estimates stay wrong', () => {
+    const wild = [200, 1_800].map((reported) => ({ estimated: 1_000, reported }))
+    expect(highFactor(after(Array.from({ length: 100 }, () => wild).flat()), policy)).toBe(4 / 3)
+  })
+
+  it('stays as it was where nothing is to be learnt', () => {
+    const still = createPolicy({ estimate: { calibrate: false } }).estimate
+    expect(highFactor(after(times(400, { estimated: 1_000, reported: 1_000 })), still)).toBe(4 / 3)
+  })
+
+  it('keeps every figure sound, whatever is observed', () => {
+    const observation = fc.record({
+      estimated: fc.integer({ min: 0, max: 1e6 }),
+      reported: fc.integer({ min: -1e6, max: 1e6 }),
+    })
+    fc.assert(
+      fc.property(fc.array(observation), fc.integer({ min: 0, max: 1e6 }), (observations, tokens) => {
+        const learnt = after(observations)
+        for (const { expected, high } of [sizeOf(learnt, tokens, policy), growthOf(learnt, tokens, policy)]) {
+          expect(Number.isInteger(expected) && Number.isInteger(high)).toBe(true)
+          expect(expected).toBeGreaterThanOrEqual(0)
+          expect(high).toBeGreaterThanOrEqual(expected)
+          expect(high).toBeLessThanOrEqual(Math.ceil((expected * 4) / 3))
+        }
+        expect(JSON.parse(JSON.stringify(learnt))).toEqual(learnt)
+      }),
+    )
+  })
+})

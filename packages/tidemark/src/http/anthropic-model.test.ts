@@ -1,0 +1,145 @@
+import type { ModelCall, ReplyEvent } from '@tidemark/core'
+import { encodeFrame, framesOf } from '@tidemark/wire'
+import { describe, expect, it } from 'vitest'
+import { createFakeClock } from '../testing/fake-clock.ts'
+import { createAnthropicModel } from './anthropic-model.ts'
+
+const call: ModelCall = {
+  payload: { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] },
+}
+const message = {
+  id: 'msg_1',
+  role: 'assistant' as const,
+  model: 'm',
+  content: [{ type: 'text', text: 'hello' }],
+  stop_reason: 'end_turn',
+  usage: { input_tokens: 1, output_tokens: 2 },
+}
+const frames = framesOf({ message, rawBlocks: [], cutInputs: [], unfinished: [], others: [] }).map(
+  encodeFrame,
+)
+const streamOf = (texts: readonly string[]): Response =>
+  new Response(
+    new ReadableStream({
+      start: (controller) => {
+        for (const text of texts) controller.enqueue(new TextEncoder().encode(text))
+        controller.close()
+      },
+    }),
+    { headers: { 'content-type': 'text/event-stream' } },
+  )
+const refused = (status: number, headers: Record<string, string> = {}): Response =>
+  new Response(JSON.stringify({ type: 'error', error: { type: 'overloaded_error', message: 'busy' } }), {
+    status,
+    headers,
+  })
+
+/** A model whose server answers with these, in order; the clock runs by itself. */
+function modelOf(answers: readonly (Response | Error | 'silence')[]) {
+  const clock = createFakeClock(0)
+  const waits: number[] = []
+  const requests: RequestInit[] = []
+  let at = 0
+  const fetch = (async (_: unknown, init: RequestInit) => {
+    requests.push(init)
+    const answer = answers[at]
+    at += 1
+    if (answer === 'silence')
+      return new Promise((_, reject) =>
+        init.signal?.addEventListener('abort', () => reject(new DOMException('gone', 'AbortError'))),
+      )
+    if (answer instanceof Error) throw answer
+    return answer
+  }) as typeof globalThis.fetch
+  const model = createAnthropicModel({
+    credentials: { style: 'key', secret: 'k' },
+    baseUrl: 'http://test',
+    fetch,
+    chance: () => 0,
+    silenceMs: 1000,
+    clock,
+    onRetry: ({ delayMs }) => {
+      waits.push(delayMs)
+      setImmediate(() => void clock.advance(delayMs))
+    },
+  })
+  return { model, waits, requests, clock }
+}
+
+async function eventsFrom(stream: AsyncIterable<ReplyEvent>): Promise<readonly ReplyEvent[]> {
+  const events: ReplyEvent[] = []
+  for await (const event of stream) events.push(event)
+  return events
+}
+
+const closing = (events: readonly ReplyEvent[]): readonly string[] =>
+  events
+    .filter((event) => event.type === 'reply-ended' || event.type === 'reply-failed')
+    .map((event) => event.type)
+
+describe('the Messages API over HTTP', () => {
+  it('streams a reply to its one end', async () => {
+    const { model, requests } = modelOf([streamOf(frames)])
+    const events = await eventsFrom(model.stream(call))
+    expect(closing(events)).toEqual(['reply-ended'])
+    expect(events.at(-1)).toMatchObject({
+      reply: { message: { content: [{ type: 'text', text: 'hello' }], stop_reason: 'end_turn' } },
+    })
+    expect(JSON.parse(String(requests[0]?.body))).toMatchObject({ model: 'm', stream: true })
+    expect(requests[0]?.headers).toMatchObject({ 'x-api-key': 'k', 'anthropic-version': '2023-06-01' })
+  })
+
+  it('takes a reply in one body as well', async () => {
+    const body = new Response(JSON.stringify({ type: 'message', ...message }), {
+      headers: { 'content-type': 'application/json' },
+    })
+    expect(closing(await eventsFrom(modelOf([body]).model.stream(call)))).toEqual(['reply-ended'])
+  })
+
+  it('tries again after a refusal, a fault and a connection that failed, as long as each asks', async () => {
+    const { model, waits } = modelOf([
+      refused(529),
+      refused(429, { 'retry-after': '7' }),
+      new TypeError('fetch failed'),
+      streamOf(frames),
+    ])
+    expect(closing(await eventsFrom(model.stream(call)))).toEqual(['reply-ended'])
+    expect(waits).toEqual([500, 7000, 2000])
+  })
+
+  it('does not try again once something has come', async () => {
+    const { model, waits } = modelOf([streamOf(frames.slice(0, 3)), streamOf(frames)])
+    const events = await eventsFrom(model.stream(call))
+    expect([closing(events), waits]).toEqual([['reply-failed'], []])
+    expect(events.at(-1)).toMatchObject({ failure: { kind: 'network' } })
+  })
+
+  it('does not try again what would be refused again', async () => {
+    const { model, waits } = modelOf([
+      new Response(
+        '{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 5 maximum"}}',
+        { status: 400 },
+      ),
+    ])
+    expect(await eventsFrom(model.stream(call))).toMatchObject([
+      { type: 'reply-failed', failure: { kind: 'overflow', gap: { actual: 9, limit: 5 } } },
+    ])
+    expect(waits).toEqual([])
+  })
+
+  it('calls off a silence that lasts too long, and tries again', async () => {
+    const { model, waits, clock } = modelOf(['silence', streamOf(frames)])
+    const reading = eventsFrom(model.stream(call))
+    await clock.advance(1000)
+    expect(closing(await reading)).toEqual(['reply-ended'])
+    expect(waits).toEqual([500])
+  })
+
+  it('lets go at once when called off', async () => {
+    const { model } = modelOf(['silence'])
+    const controller = new AbortController()
+    const reading = eventsFrom(model.stream(call, controller.signal))
+    setImmediate(() => controller.abort())
+    expect(await reading).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted' } }])
+  })
+})

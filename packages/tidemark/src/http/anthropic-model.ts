@@ -1,0 +1,166 @@
+/** The Messages API over HTTP, as the engine's `Model`: retries while nothing has come, deadlines, abort. */
+import {
+  type Clock,
+  DEFAULT_POLICY,
+  type Failure,
+  type Model,
+  type ModelCall,
+  type Policy,
+  type ReplyEvent,
+  type Signal,
+} from '@tidemark/core'
+import {
+  bodyText,
+  byteStart,
+  type Credentials,
+  encodeRequest,
+  endBytes,
+  eventsOf,
+  failureOfThrown,
+  fromBytes,
+  fromResponse,
+  toFailure,
+  toHeaders,
+} from '@tidemark/wire'
+import { systemClock } from '../system/system-clock.ts'
+import { createDeadline, type Deadline } from './deadline.ts'
+import { planRetry } from './retry.ts'
+
+export interface AnthropicModelOptions {
+  /** Without `/v1`. */
+  readonly baseUrl?: string
+  readonly credentials: Credentials
+  readonly version?: string
+  readonly fetch?: typeof globalThis.fetch
+  readonly clock?: Clock
+  readonly network?: Policy['turn']['network']
+  /** Longest silence, before the first byte and between two. */
+  readonly silenceMs?: number
+  /** From 0 up to 1; for the jitter of waits. */
+  readonly chance?: () => number
+  /** Told before each wait. */
+  readonly onRetry?: (retry: {
+    readonly failure: Failure
+    readonly attempt: number
+    readonly delayMs: number
+  }) => void
+}
+
+interface Settings extends Required<Omit<AnthropicModelOptions, 'onRetry'>> {
+  readonly onRetry: AnthropicModelOptions['onRetry']
+}
+
+const DEFAULT_SILENCE_MS = 300_000
+
+export function createAnthropicModel(options: AnthropicModelOptions): Model {
+  const settings: Settings = {
+    baseUrl: options.baseUrl ?? 'https://api.anthropic.com',
+    credentials: options.credentials,
+    version: options.version ?? '2023-06-01',
+    fetch: options.fetch ?? globalThis.fetch,
+    clock: options.clock ?? systemClock,
+    network: options.network ?? DEFAULT_POLICY.turn.network,
+    silenceMs: options.silenceMs ?? DEFAULT_SILENCE_MS,
+    chance: options.chance ?? Math.random,
+    onRetry: options.onRetry,
+  }
+  return { stream: (call, signal) => streamed(settings, call, signal) }
+}
+
+async function* streamed(settings: Settings, call: ModelCall, signal?: Signal): AsyncGenerator<ReplyEvent> {
+  for (let attempt = 0; ; attempt += 1) {
+    let begun = false
+    let failed: (ReplyEvent & { readonly type: 'reply-failed' }) | null = null
+    for await (const event of attempted(settings, call, signal)) {
+      if (event.type === 'reply-failed' && !begun) failed = event
+      else {
+        begun = true
+        yield event
+      }
+    }
+    if (failed === null) return
+    const retry = planRetry(failed.failure, attempt, settings.network, settings.chance())
+    if (!retry.again) return yield failed
+    settings.onRetry?.({ failure: failed.failure, attempt, delayMs: retry.delayMs })
+    await settings.clock.sleep(retry.delayMs, signal)
+    if (signal?.aborted === true)
+      return yield {
+        type: 'reply-failed',
+        failure: failureOfThrown('called off while waiting to try again', true),
+        reply: null,
+      }
+  }
+}
+
+/** One request, one reply: exactly one closing event. */
+async function* attempted(settings: Settings, call: ModelCall, signal?: Signal): AsyncGenerator<ReplyEvent> {
+  const deadline = createDeadline(settings.clock, settings.silenceMs, signal)
+  try {
+    const response = await send(settings, call, deadline.signal)
+    deadline.beat()
+    if (!response.ok) yield failedWith(await refusal(response, settings.clock))
+    else if (isStream(response)) yield* streamedEvents(response, deadline)
+    else yield* wholeEvents(await response.text())
+  } catch (thrown) {
+    yield failedWith(thrownFailure(thrown, deadline))
+  } finally {
+    deadline.end()
+  }
+}
+
+function send(settings: Settings, call: ModelCall, signal: AbortSignal): Promise<Response> {
+  const encoded = encodeRequest(
+    { ...call.payload, stream: true },
+    call.raw === undefined ? {} : { raw: { messages: call.raw } },
+  )
+  const headers = toHeaders({
+    version: settings.version,
+    betas: encoded.betas,
+    credentials: settings.credentials,
+  })
+  return settings.fetch(`${settings.baseUrl}/v1/messages`, {
+    method: 'POST',
+    headers,
+    body: bodyText(encoded),
+    signal,
+  })
+}
+
+async function refusal(response: Response, clock: Clock): Promise<Failure> {
+  const headers = Object.fromEntries(response.headers)
+  return toFailure({ status: response.status, body: await response.text(), headers, now: clock.now() })
+}
+
+function isStream(response: Response): boolean {
+  return response.headers.get('content-type')?.includes('text/event-stream') === true
+}
+
+async function* streamedEvents(response: Response, deadline: Deadline): AsyncGenerator<ReplyEvent> {
+  let state = byteStart
+  try {
+    for await (const chunk of response.body ?? []) {
+      deadline.beat()
+      const [next, events] = fromBytes(state, chunk)
+      state = next
+      yield* events
+      if (state.stream.closed) return
+    }
+    yield* endBytes(state)[1]
+  } catch (thrown) {
+    yield* endBytes(state, thrownFailure(thrown, deadline))[1]
+  }
+}
+
+function wholeEvents(text: string): readonly ReplyEvent[] {
+  const read = fromResponse(text)
+  return read.ok ? eventsOf(read.reply) : [failedWith(read.failure)]
+}
+
+function thrownFailure(thrown: unknown, deadline: Deadline): Failure {
+  if (deadline.calledOff !== 'too-late') return failureOfThrown(thrown, deadline.calledOff === 'aborted')
+  return failureOfThrown(Object.assign(new Error('Nothing came for too long'), { name: 'TimeoutError' }))
+}
+
+function failedWith(failure: Failure): ReplyEvent & { readonly type: 'reply-failed' } {
+  return { type: 'reply-failed', failure, reply: null }
+}

@@ -1,6 +1,10 @@
 /** What a call added, as a row of a linear problem: the counts that the estimator's weights are multiplied with. */
 import { type Block, isThinking, isToolResult } from '../../packages/core/src/conversation/block.ts'
-import { CHARACTER_CLASSES, COUNTS, countCharacters } from '../../packages/core/src/measure/character-classes.ts'
+import {
+  CHARACTER_CLASSES,
+  COUNTS,
+  countCharacters,
+} from '../../packages/core/src/measure/character-classes.ts'
 import { partsOfBlock } from '../../packages/core/src/measure/estimate-parts.ts'
 import type { ApiCall } from '../../packages/core/src/measure/estimator-calls.ts'
 import { reminderTokens } from '../../packages/core/src/measure/estimator-reminders.ts'
@@ -17,6 +21,7 @@ export const FREE: ReadonlySet<number> = new Set([column('thinking')])
  * what is common to the tokenizers of the day.
  */
 export const ASSUMED: ReadonlyMap<string, number> = new Map([
+  ['newline characters', 0.1],
   ['letter characters', 0.6],
   ['letter runs', 0],
   ['symbol characters', 0.25],

@@ -25,7 +25,9 @@ export function fitWeights(problem: Problem): Float64Array {
   let trust = problem.targets.map(() => 1)
   for (let round = 0; round < ROUNDS; round += 1) {
     solve(normalEquations(rows, problem.targets, trust), solution, problem)
-    trust = rows.map((row, index) => 1 / Math.max(NEAR, Math.abs(dot(row, solution) - (problem.targets[index] ?? 0))))
+    trust = rows.map(
+      (row, index) => 1 / Math.max(NEAR, Math.abs(dot(row, solution) - (problem.targets[index] ?? 0))),
+    )
   }
   return solution.map((weight, column) => weight / (sizes[column] ?? 1))
 }
@@ -60,7 +62,8 @@ function normalEquations(
     matrix.forEach((line, column) => {
       const scaled = weight * (row[column] ?? 0)
       if (scaled === 0) return
-      for (let other = 0; other < width; other += 1) line[other] = (line[other] ?? 0) + scaled * (row[other] ?? 0)
+      for (let other = 0; other < width; other += 1)
+        line[other] = (line[other] ?? 0) + scaled * (row[other] ?? 0)
       right[column] = (right[column] ?? 0) + scaled * (targets[index] ?? 0)
     })
   })

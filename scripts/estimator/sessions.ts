@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib'
 import { createLineReader } from '../../packages/core/src/conversation/line-reader.ts'
 import type { SessionRecord } from '../../packages/core/src/conversation/record.ts'
 import { type ApiCall, apiCalls } from '../../packages/core/src/measure/estimator-calls.ts'
-import { isClaudeCodeRestart } from '../../packages/wire/src/logs/claude-code-restart.ts'
+import { isClaudeCodeRestart } from '../../packages/wire/src/readers/claude-code-restart.ts'
 
 export interface RecordedSession {
   /** The first letters of the session's id: all that is ever told about it. */
@@ -15,7 +15,10 @@ export interface RecordedSession {
 }
 
 /** Sessions whose calls all went to models that `isWanted`, in order of name. */
-export function readSessions(folder: string, isWanted: (model: string) => boolean): readonly RecordedSession[] {
+export function readSessions(
+  folder: string,
+  isWanted: (model: string) => boolean,
+): readonly RecordedSession[] {
   const files = readdirSync(folder).filter((file) => /\.jsonl(\.gz)?$/.test(file))
   return files.toSorted().flatMap((file) => {
     const calls = apiCalls(recordsIn(join(folder, file)), isClaudeCodeRestart)

@@ -40,7 +40,7 @@ export type {
 } from './catalogue/model-entry.ts'
 export { pricesOn } from './catalogue/model-prices.ts'
 export type { Spelling } from './catalogue/spelling.ts'
-export { ESTIMATOR_CONSTANTS, type EstimatorConstants, type TokenizerFamily } from './catalogue/tokenizers.ts'
+export { type EstimateBasis, TOKENIZER_FAMILIES, type TokenizerFamily } from './catalogue/tokenizers.ts'
 export { knownUnknowns, type Unknown } from './catalogue/unknowns.ts'
 export { type WithModels, withModels } from './catalogue/with-models.ts'
 export { findOverflow, findSilentOverflow } from './failure/overflow.ts'

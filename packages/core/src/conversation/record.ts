@@ -118,6 +118,14 @@ export interface Epoch {
   readonly tools: readonly JsonObject[]
   readonly model: string
   readonly parameters: JsonObject
+  /** Lifetime asked of the cache, decided when the epoch began. Absent in logs that do not say. */
+  readonly ttl?: EpochTtl
+}
+
+export interface EpochTtl {
+  readonly name: string
+  /** What decided it: a switch, the policy, the account, the session's own gaps. */
+  readonly because: string
 }
 
 export interface EpochSection {

@@ -50,17 +50,26 @@ describe('before anything is learnt', () => {
 })
 
 describe('learning', () => {
+  const SIZES = [200, 1_000, 3_000]
+  const told = (truth: (estimated: number) => number): Calibration =>
+    after(
+      Array.from({ length: 200 }, () =>
+        SIZES.map((estimated) => ({ estimated, reported: truth(estimated) })),
+      ).flat(),
+    )
+
   it('finds the scale of a session', () => {
-    const learnt = after(times(300, { estimated: 1_000, reported: 1_500 }))
-    expect(scaleOf(learnt)).toBeGreaterThan(1.45)
-    expect(growthOf(learnt, 1_000, policy).expected).toBe(1_500)
+    const learnt = told((estimated) => 1.5 * estimated)
+    expect(scaleOf(learnt)).toBeCloseTo(1.5, 1)
+    for (const size of SIZES)
+      expect(Math.abs(growthOf(learnt, size, policy).expected / size - 1.5)).toBeLessThan(0.05)
   })
 
   it('finds what every call costs beside its size', () => {
-    const calls = [200, 1_000, 3_000].map((estimated) => ({ estimated, reported: estimated + 25 }))
-    const learnt = after(Array.from({ length: 200 }, () => calls).flat())
-    expect(learnt.offset).toBeGreaterThan(15)
+    const learnt = told((estimated) => estimated + 25)
+    expect(learnt.offset).toBeGreaterThan(5)
     expect(Math.abs(growthOf(learnt, 1_000, policy).expected - 1_025)).toBeLessThan(10)
+    expect(sizeOf(learnt, 1_000, policy).expected).toBeLessThan(growthOf(learnt, 1_000, policy).expected)
   })
 
   it('is not thrown by one call with much that the log does not show', () => {

@@ -45,8 +45,11 @@ export function startCalibration(start: CalibrationStart): Calibration {
 
 /** An error beyond this, in tokens or as a share of the estimate, is mostly what the log does not show. */
 const CREDIBLE_ERROR = { tokens: 1_000, share: 0.5 }
-/** Calls that the offset of the start weighs as much as, and the most one call moves it by, times that. */
-const OFFSET = { weight: 20, step: 30 }
+/**
+ * The offset is learnt from small calls alone: what large ones are out by is the scale's. Calls that its start
+ * weighs as much as, the most calls it remembers, and the largest error that one call is taken to show.
+ */
+const OFFSET = { upTo: 1_000, weight: 20, memory: 50, error: 30 }
 
 /** Growth that is none teaches nothing: something left the context as well. */
 export function observe(calibration: Calibration, { estimated, reported }: Observation): Calibration {
@@ -60,10 +63,14 @@ export function observe(calibration: Calibration, { estimated, reported }: Obser
     observations: observations + 1,
     estimated: calibration.estimated + estimated,
     reported: calibration.reported + scaled + within(error, credible),
-    offset: offset + within(error, OFFSET.step) / (OFFSET.weight + observations + 1),
+    offset: estimated > OFFSET.upTo ? offset : offset + offsetStep(calibration, error),
     missed: calibration.missed + Math.abs(within(error, credible)),
     seen: calibration.seen + reported,
   }
+}
+
+function offsetStep({ observations }: Calibration, error: number): number {
+  return within(error, OFFSET.error) / Math.min(OFFSET.weight + observations + 1, OFFSET.memory)
 }
 
 export function scaleOf({ estimated, reported }: Calibration): number {

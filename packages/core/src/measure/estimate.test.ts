@@ -51,7 +51,7 @@ describe('the fixed rule', () => {
     ['thinking: its text', { type: 'thinking', thinking: text(40), signature: text(4_000) }, 10],
     ['thinking that is hidden', { type: 'thinking', thinking: '', signature: text(1_000) }, 167],
     ['redacted thinking', { type: 'redacted_thinking', data: text(1_000) }, 167],
-    ['anything else: its JSON', { type: 'search_result', n: text(12) }, 10],
+    ['anything else: its JSON', { type: 'search_result', n: text(9) }, 10],
     ['no text at all', { type: 'text', text: '' }, 1],
   ])('%s', (_, block, tokens) => {
     expect(fixed.block(block)).toBe(tokens)
@@ -68,7 +68,8 @@ describe('weights of a family', () => {
     ],
     ['a call with odd input', { type: 'tool_use', id: 'i', name: 'Ed', input: [1] }, 200 + 2 * 5],
     ['a result', { type: 'tool_result', tool_use_id: 'i', content: '1234' }, 300 + 12],
-    ['thinking by its signature', { type: 'thinking', thinking: text(900), signature: text(40) }, 16],
+    ['thinking by its signature', { type: 'thinking', thinking: '1234', signature: text(40) }, 16],
+    ['thinking whose signature says less', { type: 'thinking', thinking: '1234', signature: 'abc' }, 4],
     ['thinking without one', { type: 'thinking', thinking: '12345678' }, 8],
     ['a short signature', { type: 'thinking', thinking: '', signature: 'abc' }, 1],
   ])('%s', (_, block, tokens) => {

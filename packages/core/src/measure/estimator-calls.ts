@@ -53,25 +53,25 @@ interface Draft {
   broken: BreakReason | null
   /** `message.id` of the newest call. */
   response: string | null
-  /** Record → the newest response on its way up. */
-  readonly chain: Map<string, string>
+  /** Record → the newest response on its way up, or null. */
+  readonly chain: Map<string, string | null>
 }
 
 function take(draft: Draft, record: KnownRecord): void {
-  const above = record.parentUuid === null ? undefined : draft.chain.get(record.parentUuid)
+  const above = draft.chain.get(record.parentUuid ?? '')
   if (record.type === 'assistant' && record.message.model !== SYNTHETIC_MODEL) {
     takeResponse(draft, record)
-    draft.chain.set(record.uuid, record.message.id)
+    draft.chain.set(record.uuid, record.message.id === draft.response ? draft.response : (above ?? null))
     return
   }
   draft.broken = breakAt(draft, record, above)
-  if (above !== undefined) draft.chain.set(record.uuid, above)
+  if (above !== undefined || record.parentUuid === null) draft.chain.set(record.uuid, above ?? null)
   const entry = { record, index: 0 }
   if (record.type !== 'assistant' && isShown(entry))
     draft.heard.push(...partsOf(entry).map((part) => part.block))
 }
 
-function breakAt(draft: Draft, record: KnownRecord, above: string | undefined): BreakReason | null {
+function breakAt(draft: Draft, record: KnownRecord, above: string | null | undefined): BreakReason | null {
   if (isCompactBoundary(record)) return 'boundary'
   if (draft.broken !== null) return draft.broken
   if (isMicrocompactBoundary(record)) return 'clearing'

@@ -44,7 +44,7 @@ export function estimatedTurns(calls: readonly ApiCall[], trial: EstimatorTrial)
   const turns: EstimatedTurn[] = []
   let state: State | null = null
   for (const [index, call] of calls.entries()) {
-    const step: Step = stepTo(call, state, trial, reminders[index] ?? 0)
+    const step: Step = stepTo(call, state, { ...trial, reminding: reminders[index] ?? 0 })
     if (step.turn !== null) turns.push(step.turn)
     state = step.state
   }
@@ -77,7 +77,12 @@ interface Step {
   readonly state: State
 }
 
-function stepTo(call: ApiCall, before: State | null, trial: EstimatorTrial, reminder: number): Step {
+/** `reminding`: tokens of the reminder that goes with this call. */
+function stepTo(
+  call: ApiCall,
+  before: State | null,
+  trial: EstimatorTrial & { readonly reminding: number },
+): Step {
   const model = trial.forModel(call.model)
   const added = addedBy(call, model)
   const fresh = startCalibration(model.estimator.weights.start)
@@ -86,9 +91,9 @@ function stepTo(call: ApiCall, before: State | null, trial: EstimatorTrial, remi
     return { turn: before === null ? null : { counted: false, reason: call.broken ?? 'model-change' }, state }
   }
   const reported = call.context - before.context
-  const turn = turnOf({ call, added, before, reported, reminder }, trial)
+  const turn = turnOf({ call, added, before, reported, reminder: trial.reminding }, trial)
   const isLesson = turn.counted && !(added.isPrompt && model.stripsThinking)
-  const lesson = { estimated: added.tokens, reported: reported - reminder }
+  const lesson = { estimated: added.tokens, reported: reported - trial.reminding }
   return {
     turn,
     state: {

@@ -13,6 +13,7 @@ const HEADINGS: Readonly<Record<string, string>> = {
   nested_memory: 'Standing instructions for this folder.',
   plan_file_reference: 'The plan of this session.',
   plan_mode: 'Plan mode is on.',
+  section_delta: 'The system prompt has changed.',
   skill_discovery: 'Skills found.',
   skill_listing: 'Skills that can be used.',
   task_status: 'Agents working in the background.',

@@ -4,12 +4,13 @@
  * When a new response begins, all before it is final (`frozen`): nothing that comes later can change it. Only
  * the messages since are worked out anew at each step, so a step costs what it added.
  */
-import { isBlankText, isCompactionBlock, isToolResult } from '../conversation/block.ts'
+import { isCompactionBlock, isToolResult } from '../conversation/block.ts'
 import { IndexMap } from '../conversation/index-map.ts'
 import { List } from '../conversation/list.ts'
 import type { KnownRecord } from '../conversation/record.ts'
-import { type Draft, type FlatMessage, flatMessageOf, isSilent, type Part, withParts } from './draft.ts'
+import { type Draft, type FlatMessage, flatMessageOf, type Part } from './draft.ts'
 import type { Entry } from './entry.ts'
+import { withoutBlanks, withoutSilentTail } from './mend.ts'
 import { callsOf, openServerCalls, pairTools } from './pairing.ts'
 import { isShown, partsOf } from './parts.ts'
 import type { ApiMessage } from './payload.ts'
@@ -159,47 +160,4 @@ function finished(flat: Flat): Finished {
   const tail = withoutSilentTail(paired.drafts)
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
   return { messages: tail.drafts.map(flatMessageOf), repairs, calls: tail.drafts.flatMap(callsOf) }
-}
-
-interface Mended {
-  readonly drafts: readonly Draft[]
-  readonly repairs: readonly Repair[]
-}
-
-function withoutBlanks(drafts: readonly Draft[]): Mended {
-  const repairs: Repair[] = []
-  const kept = drafts.map((draft) => {
-    const parts = [...draft.parts].flatMap((part) => {
-      const plain = withoutBlank(part)
-      if (plain[0] !== part) repairs.push({ kind: 'blank-text', origin: part.origin })
-      return plain
-    })
-    return withParts(draft, parts)
-  })
-  return {
-    drafts: kept.filter((draft) => draft.parts.length > 0 || draft.whole?.output_config !== undefined),
-    repairs,
-  }
-}
-
-/** Blank text is refused wherever it stands, inside a tool result too. */
-function withoutBlank(part: Part): readonly Part[] {
-  const { block, origin } = part
-  if (isBlankText(block)) return []
-  if (!isToolResult(block) || !Array.isArray(block.content) || !block.content.some(isBlankText)) return [part]
-  return [{ block: { ...block, content: block.content.filter((item) => !isBlankText(item)) }, origin }]
-}
-
-/**
- * Thinking alone does not end a request. It is dropped for good when the next response begins, since that one
- * was given without it.
- */
-function withoutSilentTail(drafts: readonly Draft[]): Mended {
-  let length = drafts.length
-  while (length > 0 && isSilent(drafts[length - 1] as Draft)) length -= 1
-  const dropped = drafts.slice(length).flatMap((draft) => [...draft.parts].slice(0, 1))
-  return {
-    drafts: drafts.slice(0, length),
-    repairs: dropped.map((part) => ({ kind: 'silent-tail', origin: part.origin })),
-  }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { catalogueOf, modelCatalogue } from './catalogue.ts'
 import type { ModelEntry } from './model-entry.ts'
-import { ESTIMATOR_CONSTANTS } from './tokenizers.ts'
+import { TOKENIZER_FAMILIES } from './tokenizers.ts'
 
 const { models } = modelCatalogue
 const K = 1_000
@@ -130,7 +130,7 @@ describe('thinking', () => {
     expect(older).toContain('claude-opus-4-6')
     expect(older).not.toContain('claude-opus-4-7')
     expect(
-      models.every(({ tokenizer }) => tokenizer !== null && Object.hasOwn(ESTIMATOR_CONSTANTS, tokenizer)),
+      models.every(({ tokenizer }) => tokenizer !== null && Object.hasOwn(TOKENIZER_FAMILIES, tokenizer)),
     ).toBe(true)
   })
 })

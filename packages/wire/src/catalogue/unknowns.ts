@@ -1,7 +1,7 @@
 /** What is not known, said: every null of the catalogue, by model and field. */
 import type { Catalogue } from './catalogue.ts'
 import type { ModelEntry } from './model-entry.ts'
-import { ESTIMATOR_CONSTANTS } from './tokenizers.ts'
+import { TOKENIZER_FAMILIES } from './tokenizers.ts'
 
 export interface Unknown {
   /** A model, or `tokenizer` and its family. */
@@ -10,13 +10,14 @@ export interface Unknown {
   readonly field: string
 }
 
-/** In the order of the catalogue; the constants of the estimator come last. */
+/** In the order of the catalogue; tokenizers whose weights were not fitted to sessions come last. */
 export function knownUnknowns(catalogue: Catalogue): readonly Unknown[] {
   const models = catalogue.models.flatMap((model) => unknownsIn(model.id, factsOf(model)))
-  const families = Object.entries(ESTIMATOR_CONSTANTS).flatMap(([family, constants]) =>
-    unknownsIn(`tokenizer ${family}`, constants),
-  )
-  return [...models, ...families]
+  const families = Object.entries(TOKENIZER_FAMILIES).filter(([, basis]) => basis !== 'fitted')
+  return [
+    ...models,
+    ...families.map(([family]) => ({ model: `tokenizer ${family}`, field: 'fitted weights' })),
+  ]
 }
 
 /** Without the day of a user's own figures: nobody has to say it. */

@@ -1,0 +1,169 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import type { Block } from '../conversation/block.ts'
+import { SYNTHETIC_MODEL } from '../conversation/record.ts'
+import { type ApiCall, apiCalls, type IsRestart } from './estimator-calls.ts'
+
+const text = (value: string): Block => ({ type: 'text', text: value })
+const use = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
+
+function answer(
+  teller: Teller,
+  id: string,
+  content: readonly Block[],
+  context: number,
+  more: object = {},
+): void {
+  const usage = { input_tokens: context, output_tokens: 1 }
+  teller.assistant(id, content, {
+    message: { id, role: 'assistant', model: 'model-a', content, usage, ...more },
+  })
+}
+
+/** As `model context: said | heard`, with the reason of a break. */
+function told(calls: readonly ApiCall[]): readonly string[] {
+  const names = (blocks: readonly Block[]): string =>
+    blocks.map((block) => String(block.text ?? block.id ?? `=${block.tool_use_id}`)).join(' ')
+  return calls.map(
+    ({ context, said, heard, broken }) =>
+      `${context}: ${names(said)} | ${names(heard)}${broken === null ? '' : ` (${broken})`}`,
+  )
+}
+
+function callsOf(tell: (teller: Teller) => void, isRestart?: IsRestart): readonly string[] {
+  const teller = new Teller()
+  tell(teller)
+  return told(apiCalls(teller.records, isRestart))
+}
+
+describe('apiCalls', () => {
+  it('gives what each call added: the response before it and all that came since', () => {
+    const calls = callsOf((teller) => {
+      teller.user('go')
+      answer(teller, 'm1', [text('so')], 100)
+      answer(teller, 'm1', [use('c1')], 100)
+      teller.result('c1', 'c1')
+      answer(teller, 'm1', [use('c2')], 100)
+      teller.result('c2', 'c2')
+      teller.user([text('and')])
+      answer(teller, 'm2', [text('done')], 250)
+      answer(teller, 'm3', [text('on')], 260)
+    })
+    expect(calls).toEqual(['100:  | go', '250: so c1 c2 | =c1 =c2 and', '260: done | '])
+  })
+
+  it('leaves out what is no call and what was not sent', () => {
+    const calls = callsOf((teller) => {
+      teller.user('go')
+      answer(teller, 'm1', [text('a')], 100)
+      teller.user([text('elsewhere')], { isSidechain: true })
+      teller.attachment({ type: 'file', content: 'x' }, { isScreenOnly: true })
+      teller.notice('info', { content: 'x' })
+      answer(teller, 'm2', [text('b')], 0)
+      answer(teller, 'm3', [text('c')], 300)
+    })
+    expect(calls).toEqual(['100:  | go', '300: a b | '])
+  })
+
+  const broken = (tell: (teller: Teller) => void, isRestart?: IsRestart): string | undefined =>
+    callsOf((teller) => {
+      teller.user('go')
+      answer(teller, 'm1', [text('a')], 100)
+      tell(teller)
+      answer(teller, 'm2', [text('b')], 150)
+    }, isRestart)
+      .at(-1)
+      ?.match(/\(.*\)/)?.[0]
+
+  it.each<[string, (teller: Teller) => void, string | undefined]>([
+    ['nothing', () => {}, undefined],
+    [
+      'a boundary, whatever else there is',
+      (teller) => {
+        teller.notice('microcompact_boundary', { microcompactMetadata: { compactedToolIds: [] } as never })
+        teller.notice('compact_boundary', {})
+      },
+      '(boundary)',
+    ],
+    [
+      'a clearing',
+      (teller) =>
+        teller.notice('microcompact_boundary', { microcompactMetadata: { compactedToolIds: [] } as never }),
+      '(clearing)',
+    ],
+    [
+      'words the host put in the place of an answer',
+      (teller) => {
+        const message = { id: 's', role: 'assistant' as const, model: SYNTHETIC_MODEL, content: [text('…')] }
+        teller.assistant('s', [], { message })
+      },
+      '(restart)',
+    ],
+    [
+      'an error that was shown to the person',
+      (teller) => {
+        const message = { id: 's', role: 'assistant' as const, model: SYNTHETIC_MODEL, content: [text('…')] }
+        teller.assistant('s', [], { message, isApiErrorMessage: true })
+      },
+      undefined,
+    ],
+    [
+      'a prompt that goes back behind every response',
+      (teller) => teller.user('again', { parentUuid: teller.records[0]?.uuid ?? null }),
+      '(rewind)',
+    ],
+    [
+      'a prompt behind a response that was not measured',
+      (teller) => {
+        answer(teller, 'cut-off', [text('x')], 0)
+        teller.user('again')
+      },
+      undefined,
+    ],
+    [
+      'a prompt whose parent is not in the log',
+      (teller) => teller.user('again', { parentUuid: 'elsewhere' }),
+      undefined,
+    ],
+  ])('a break: %s', (_, tell, reason) => {
+    expect(broken(tell)).toBe(reason)
+  })
+
+  it('a break: back to an earlier response', () => {
+    const calls = callsOf((teller) => {
+      teller.user('go')
+      answer(teller, 'm1', [text('a')], 100)
+      const home = teller.tip
+      teller.user('one way')
+      answer(teller, 'm2', [text('b')], 150)
+      teller.user('another way', { parentUuid: home })
+      answer(teller, 'm3', [text('c')], 160)
+      teller.user('further')
+      answer(teller, 'm4', [text('d')], 180)
+    })
+    expect(calls.map((call) => call.match(/\(.*\)/)?.[0])).toEqual([
+      undefined,
+      undefined,
+      '(rewind)',
+      undefined,
+    ])
+  })
+
+  it('a break: the host says so', () => {
+    expect(
+      broken(
+        (teller) => teller.notice('hello'),
+        (record) => record.type === 'system',
+      ),
+    ).toBe('(restart)')
+  })
+
+  it('a break: the provider cleared something itself', () => {
+    const calls = callsOf((teller) => {
+      answer(teller, 'm1', [text('a')], 100)
+      answer(teller, 'm2', [text('b')], 90, { context_management: { applied_edits: [{ type: 'x' }] } })
+      answer(teller, 'm3', [text('c')], 95, { context_management: { applied_edits: [] } })
+    })
+    expect(calls).toEqual(['100:  | ', '90: a |  (clearing)', '95: b | '])
+  })
+})

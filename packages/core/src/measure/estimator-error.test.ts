@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest'
+import type { Block } from '../conversation/block.ts'
+import { DEFAULT_POLICY } from '../policy/create-policy.ts'
+import { createEstimator } from './estimate.ts'
+import { fixedRule } from './estimate-weights.ts'
+import type { ApiCall } from './estimator-calls.ts'
+import { type EstimatedTurn, type EstimatorTrial, estimatedTurns, estimatorError } from './estimator-error.ts'
+
+const policy = DEFAULT_POLICY.estimate
+/** A start that no observation moves, so that figures can be worked out by hand. */
+const STILL = { scale: 1, offset: 0, weight: 1e15 }
+const still = createEstimator({ ...fixedRule(policy), start: STILL })
+const trial: EstimatorTrial = { policy, forModel: () => ({ estimator: still, stripsThinking: false }) }
+const stripping: EstimatorTrial = { policy, forModel: () => ({ estimator: still, stripsThinking: true }) }
+
+const text = (tokens: number): Block => ({ type: 'text', text: 'x'.repeat(4 * tokens) })
+const thought = (tokens: number): Block => ({
+  type: 'thinking',
+  thinking: 'x'.repeat(4 * tokens),
+  signature: '',
+})
+const result = (tokens: number): Block => ({
+  type: 'tool_result',
+  tool_use_id: 'c',
+  content: 'x'.repeat(4 * tokens),
+})
+
+function call(context: number, said: readonly Block[] = [], more: Partial<ApiCall> = {}): ApiCall {
+  return { model: 'model-a', context, said, heard: [result(10)], broken: null, ...more }
+}
+
+/** Predicted and reported growth, or why a turn does not count. */
+function turns(
+  calls: readonly ApiCall[],
+  given: EstimatorTrial = trial,
+): readonly (readonly [number, number] | string)[] {
+  return estimatedTurns(calls, given).map((turn) =>
+    turn.counted ? ([turn.predicted, turn.reported] as const) : turn.reason,
+  )
+}
+
+describe('estimatedTurns', () => {
+  it('has no turn for the first call', () => {
+    expect([turns([]), turns([call(100)])]).toEqual([[], []])
+  })
+
+  it('predicts the growth from what was added', () => {
+    expect(turns([call(100), call(170, [text(50)]), call(185, [thought(4)])])).toEqual([
+      [60, 70],
+      [14, 15],
+    ])
+  })
+
+  it('leaves out what cannot be compared, and goes on from there', () => {
+    const calls = [
+      call(100),
+      call(40, [], { broken: 'boundary' }),
+      call(30, [text(5)]),
+      call(50, [text(5)], { broken: 'restart' }),
+      call(60, [text(1)]),
+    ]
+    expect(turns(calls)).toEqual(['boundary', 'negative-growth', 'restart', [11, 10]])
+  })
+
+  it('does not compare the counts of two tokenizers', () => {
+    const other = createEstimator(fixedRule(policy))
+    const mixed: EstimatorTrial = {
+      policy,
+      forModel: (model) => ({ estimator: model === 'model-b' ? other : still, stripsThinking: false }),
+    }
+    const calls = [
+      call(100),
+      call(110),
+      call(90, [], { model: 'model-b' }),
+      call(100, [], { model: 'model-b' }),
+    ]
+    expect(turns(calls, mixed)).toEqual([[10, 10], 'model-change', [10, 10]])
+  })
+
+  it('takes the thinking of a finished turn out at the prompt, where the model does', () => {
+    const prompt = { heard: [text(10)] }
+    const calls = [
+      call(100),
+      call(130, [thought(20)]),
+      call(160, [thought(20)]),
+      call(135, [thought(7), text(5)], prompt),
+      call(150, [thought(5)]),
+    ]
+    expect(turns(calls, stripping)).toEqual([
+      [30, 30],
+      [30, 30],
+      [15 - 40, -25],
+      [15, 15],
+    ])
+    expect(turns(calls)).toEqual([[30, 30], [30, 30], 'negative-growth', [15, 15]])
+  })
+
+  it('adds what the host sends and does not log', () => {
+    const reminder = { tools: ['Todo'], every: 2, tokens: 100 }
+    const calls = [call(100), call(111, [text(1)]), call(222, [text(1)]), call(233, [text(1)])]
+    expect(turns(calls, { ...trial, reminder })).toEqual([
+      [11, 11],
+      [111, 111],
+      [11, 11],
+    ])
+  })
+
+  it('learns from what each call reported, and only from earlier ones', () => {
+    const quick = createEstimator({ ...fixedRule(policy), start: { scale: 1, offset: 0, weight: 1 } })
+    const learning: EstimatorTrial = { policy, forModel: () => ({ estimator: quick, stripsThinking: false }) }
+    const calls = Array.from({ length: 40 }, (_, index) => call(1_000 + 1_500 * index, [text(990)]))
+    const predicted = estimatedTurns(calls, learning).map((turn) => (turn.counted ? turn.predicted : 0))
+    expect(predicted[0]).toBe(1_000)
+    expect(Math.abs((predicted.at(-1) ?? 0) - 1_500)).toBeLessThan(20)
+  })
+})
+
+describe('estimatorError', () => {
+  const counted = (predicted: number, reported: number): EstimatedTurn => ({
+    counted: true,
+    predicted,
+    high: predicted,
+    reported,
+  })
+  const excluded = (reason: 'boundary' | 'restart'): EstimatedTurn => ({ counted: false, reason })
+
+  it.each<[string, readonly EstimatedTurn[], unknown]>([
+    ['no turns', [], { turns: 0, medianAbsError: 0, bias: 0, excluded: [] }],
+    [
+      'an odd number',
+      [counted(110, 100), counted(90, 100), counted(250, 200)],
+      { turns: 3, medianAbsError: 10, bias: 0.125, excluded: [] },
+    ],
+    [
+      'an even number, shrinking ones among them',
+      [counted(-20, -25), counted(100, 125)],
+      { turns: 2, medianAbsError: 15, bias: -0.2, excluded: [] },
+    ],
+    [
+      'excluded turns, with their reasons',
+      [excluded('boundary'), counted(10, 10), excluded('restart'), excluded('boundary')],
+      {
+        turns: 1,
+        medianAbsError: 0,
+        bias: 0,
+        excluded: [
+          { reason: 'boundary', count: 2 },
+          { reason: 'restart', count: 1 },
+        ],
+      },
+    ],
+  ])('%s', (_, given, error) => {
+    expect(estimatorError(given)).toEqual(error)
+  })
+})

@@ -1,0 +1,108 @@
+/** A conversation for tests, as the requests it sends: told record by record, through the real view. */
+import type { SentMarker, SentMessages, SentRequest } from '../../src/breaks/sent.ts'
+import { type Block, blocksOf, isThinking } from '../../src/conversation/block.ts'
+import type { SessionRecord } from '../../src/conversation/record.ts'
+import { emptySession, reduce, type Session } from '../../src/conversation/session.ts'
+import { type Flat, flatten } from '../../src/view/flatten.ts'
+import { advance, emptyView, type View } from '../../src/view/view.ts'
+
+export interface Talk {
+  readonly session: Session
+  readonly view: View
+  readonly flat: Flat
+  readonly count: number
+}
+
+export const SILENCE: Talk = {
+  session: emptySession(),
+  view: emptyView(),
+  flat: flatten(emptyView()),
+  count: 0,
+}
+
+/** One more record; `fields` may set whatever a record has. */
+export function told(talk: Talk, fields: object): Talk {
+  const links = {
+    uuid: `r${talk.count}`,
+    parentUuid: talk.count === 0 ? null : `r${talk.count - 1}`,
+    timestamp: '2026-01-01T00:00:00.000Z',
+    sessionId: 's',
+  }
+  const record = { ...links, ...fields } as unknown as SessionRecord
+  const session = reduce(talk.session, record)
+  const view = advance(talk.view, session)
+  return { session, view, flat: flatten(view, talk.flat), count: talk.count + 1 }
+}
+
+export function prompted(talk: Talk, content: string | readonly Block[]): Talk {
+  return told(talk, { type: 'user', message: { role: 'user', content } })
+}
+
+export function responded(talk: Talk, content: readonly Block[]): Talk {
+  const message = { id: `m${talk.count}`, role: 'assistant', model: 'model-a', content }
+  return told(talk, { type: 'assistant', message })
+}
+
+/** A response with calls, then their results. */
+export function rounded(talk: Talk, calls: number, text: string, thinking = ''): Talk {
+  const ids = Array.from({ length: calls }, (_, index) => `c${talk.count}-${index}`)
+  const thought = thinking === '' ? [] : [{ type: 'thinking', thinking, signature: 'x' }]
+  const uses = ids.map((id) => ({ type: 'tool_use', id, name: 'Read', input: { path: id } }))
+  const results = ids.map((id) => ({ type: 'tool_result', tool_use_id: id, content: `${id}: ${text}` }))
+  return told(responded(talk, [...thought, ...uses]), {
+    type: 'user',
+    message: { role: 'user', content: results },
+  })
+}
+
+export const TEXT: string = 'words of some length, as people and tools write them; '.repeat(80)
+
+/** A prompt and ten rounds: some 20,000 tokens. */
+export function longTalk(): Talk {
+  let talk = prompted(SILENCE, 'look into it')
+  for (let round = 0; round < 10; round += 1) talk = rounded(talk, 2, TEXT)
+  return talk
+}
+
+export const TOOLS: SentRequest['tools'] = ['Bash', 'Edit', 'Read'].map((name) => ({
+  name,
+  text: `{"name":"${name}","description":"${TEXT}"}`,
+}))
+export const SYSTEM: SentRequest['system'] = ['identity', 'rules', 'environment'].map((name) => ({
+  name,
+  text: `${name}: ${TEXT}`,
+}))
+
+export interface Lifetime {
+  readonly ttl: string
+  readonly seconds: number
+}
+
+export const FIVE_MINUTES: Lifetime = { ttl: '5m', seconds: 300 }
+export const ONE_HOUR: Lifetime = { ttl: '1h', seconds: 3600 }
+
+/** The request a conversation sends next: system end and tail marked. */
+export function requestOf(talk: Talk, at: number, lifetime: Lifetime = FIVE_MINUTES): SentRequest {
+  return {
+    source: 'repl_main_thread',
+    at,
+    tools: TOOLS,
+    system: SYSTEM,
+    messages: talk.flat,
+    parameters: { model: 'model-a', thinking: '{"type":"adaptive"}', effort: 'high', betas: ['one'] },
+    markers: [
+      { zone: 'system', index: SYSTEM.length - 1, ...lifetime },
+      { zone: 'messages', ...tailOf(talk.flat), ...lifetime },
+    ],
+  }
+}
+
+/** The last block that may carry a marker. */
+export function tailOf({ frozen, tail }: SentMessages): Pick<SentMarker, 'index' | 'block'> {
+  for (let index = frozen.length + tail.length - 1; index >= 0; index -= 1) {
+    const sent = index < frozen.length ? frozen.at(index) : tail[index - frozen.length]
+    const block = blocksOf(sent?.message.content ?? []).findLastIndex((each) => !isThinking(each))
+    if (block !== -1) return { index, block }
+  }
+  return { index: 0, block: 0 }
+}

@@ -80,9 +80,8 @@ export const mutants: readonly Mutant[] = [
     name: 'undo-forgets-what-came-since',
     law: 'law 7: undo',
     file: 'packages/core/src/view/view.ts',
-    find: 'const gone = [...view.undone, act]',
-    replace:
-      'const gone = [...view.undone, act]\n  if (gone.length > 0) return { ...view, entries: act.before.push({ record, index: at.index }), acts: view.acts.slice(0, -2), undone: gone }',
+    find: 'if (!gone.some((taken) => isOwn(item.record, taken))) next = pushed(next, item)',
+    replace: 'void item',
     tests: [`${LAWS}/undo`],
   },
   {
@@ -101,6 +100,22 @@ export const mutants: readonly Mutant[] = [
     replace:
       "const act = actOf('clear', record, at.position, clearEntries(view.entries, record.microcompactMetadata))\n",
     tests: [`${LAWS}/undo`],
+  },
+  {
+    name: 'rewind-takes-the-abandoned-turn-along',
+    law: 'a rewind',
+    file: 'packages/core/src/conversation/branch.ts',
+    find: 'if (follows && (owner === ROOT || onBranch(branch, owner))) return true',
+    replace: 'if (follows) return true',
+    tests: ['packages/core/src/conversation/branch', `${LAWS}/rewind`],
+  },
+  {
+    name: 'odd-metadata-is-fatal',
+    law: 'total',
+    file: 'packages/core/src/view/entry.ts',
+    find: "if (entry.record.type !== 'assistant' || !Array.isArray(metadata.clearedInputs)) return []",
+    replace: "if (entry.record.type !== 'assistant' || metadata.clearedInputs === undefined) return []",
+    tests: [`${LAWS}/total`],
   },
   {
     name: 'strings-become-blocks',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { closeBatch, emptyGathering, gather, stampProblem } from './batch.ts'
+import { type Counted, closeBatch, gather, gatheringFrom, stampProblem } from './batch.ts'
 import type { SessionRecord } from './record.ts'
 
 function part(seq: number, index: number, of: number): SessionRecord {
@@ -8,18 +8,19 @@ function part(seq: number, index: number, of: number): SessionRecord {
 
 describe('gather', () => {
   it('holds the parts back until the last one is there, then gives them all', () => {
-    const gathering = emptyGathering()
+    const gathering = gatheringFrom(0)
     const parts = [part(1, 0, 3), part(2, 1, 3), part(3, 2, 3)]
-    expect(parts.map((record, index) => gather(gathering, record, index + 1))).toEqual([[], [], parts])
+    const counted = parts.map((record, index): Counted => ({ record, line: index + 5, position: index + 1 }))
+    expect(counted.map(({ record, line }) => gather(gathering, record, line))).toEqual([[], [], counted])
     expect(gathering).toEqual({ damage: [], position: 3, open: null })
   })
 
   it('takes a batch of one for what it is', () => {
-    expect(gather(emptyGathering(), part(1, 0, 1), 1)).toEqual([part(1, 0, 1)])
+    expect(gather(gatheringFrom(0), part(1, 0, 1), 1)).toEqual([{ record: part(1, 0, 1), line: 1, position: 1 }])
   })
 
   it('sets an incomplete batch aside when told that no more will come', () => {
-    const gathering = emptyGathering()
+    const gathering = gatheringFrom(0)
     gather(gathering, part(1, 0, 3), 5)
     closeBatch(gathering)
     closeBatch(gathering)

@@ -4,6 +4,17 @@
  */
 import type { Damage } from './damage.ts'
 import { isObject } from './json.ts'
+import {
+  beginsAnew,
+  incomplete,
+  isWhole,
+  type Line,
+  longest,
+  newBatch,
+  type OpenBatch,
+  standsBetween,
+  takePart,
+} from './open-batch.ts'
 import type { BatchStamp, SessionRecord } from './record.ts'
 
 /** Where the reading of a log stands. It changes with every line. */
@@ -14,17 +25,13 @@ export interface Gathering {
   open: OpenBatch | null
 }
 
-interface OpenBatch {
-  readonly id: string
-  readonly of: number
-  readonly lines: number[]
-  readonly records: SessionRecord[]
-  /** A part is missing: the rest is gathered only to be reported as one. */
-  isBroken: boolean
+/** A record that counts, with its place in the log: the position it says, or else the next. */
+export interface Counted extends Line {
+  readonly position: number
 }
 
-export function emptyGathering(): Gathering {
-  return { damage: [], position: 0, open: null }
+export function gatheringFrom(position: number): Gathering {
+  return { damage: [], position, open: null }
 }
 
 /** Null where its position and batch can be read; otherwise why not. A record without position has no batch. */
@@ -35,56 +42,64 @@ export function stampProblem({ seq, batch }: SessionRecord): string | null {
 }
 
 /** The records that count from now on: this one, or all of the batch that it completes, or none yet. */
-export function gather(gathering: Gathering, record: SessionRecord, line: number): readonly SessionRecord[] {
-  if (record.seq != null && record.batch != null) return gatherPart(gathering, record, line)
-  closeBatch(gathering)
-  count(gathering, record, line)
-  return [record]
-}
-
-/** No more parts of the batch will come. */
-export function closeBatch(gathering: Gathering): void {
+export function gather(gathering: Gathering, record: SessionRecord, line: number): readonly Counted[] {
+  const { seq, batch } = record
+  if (seq != null && batch != null) return gatherPart(gathering, { record, line }, { ...batch, seq })
   const { open } = gathering
-  if (open === null) return
-  gathering.open = null
-  const why = `${open.records.length} of the ${open.of} records appended together are there; none of them counts`
-  gathering.damage.push({ kind: 'incomplete-batch', line: open.lines[0] ?? 0, why })
+  if (open === null || !standsBetween(open, seq == null ? null : { first: seq }))
+    return [...closeBatch(gathering), count(gathering, { record, line })]
+  open.between.push({ record, line })
+  return NONE
 }
 
-const NONE: readonly SessionRecord[] = []
-
-function gatherPart(gathering: Gathering, record: SessionRecord, line: number): readonly SessionRecord[] {
-  const { batch: stamp } = record
-  if (stamp === undefined) return NONE
-  const batch = batchFor(gathering, stamp)
-  if (stamp.index !== batch.records.length || stamp.of !== batch.of) batch.isBroken = true
-  batch.records.push(record)
-  batch.lines.push(line)
-  if (batch.isBroken || batch.records.length < batch.of) return NONE
-  gathering.open = null
-  for (const [index, part] of batch.records.entries()) count(gathering, part, batch.lines[index] ?? line)
-  return batch.records
-}
-
-/** A first part always begins anew: whoever appends after an incomplete batch goes on from the last whole one. */
-function batchFor(gathering: Gathering, { id, index, of }: BatchStamp): OpenBatch {
+/** No more parts of the batch will come. Gives what had to wait for it. */
+export function closeBatch(gathering: Gathering): readonly Counted[] {
   const { open } = gathering
-  if (open !== null && open.id === id && index > 0) return open
-  closeBatch(gathering)
-  const batch: OpenBatch = { id, of, lines: [], records: [], isBroken: false }
+  if (open === null) return NONE
+  gathering.open = null
+  gathering.damage.push(incomplete(longest(open), open.of))
+  return open.between.map((line) => count(gathering, line))
+}
+
+const NONE: readonly Counted[] = []
+
+interface PartStamp extends BatchStamp {
+  readonly seq: number
+}
+
+function gatherPart(gathering: Gathering, part: Line, stamp: PartStamp): readonly Counted[] {
+  const { open } = gathering
+  if (open !== null && standsBetween(open, { first: stamp.seq - stamp.index })) {
+    gathering.damage.push({ kind: 'out-of-order', line: part.line, why: STRAY })
+    return NONE
+  }
+  const isNew = open === null || beginsAnew(open, stamp, part.record)
+  const waiting = isNew ? closeBatch(gathering) : NONE
+  const batch = isNew ? newBatch(stamp, stamp.seq) : open
   gathering.open = batch
-  return batch
+  for (const damage of takePart(batch, stamp, part)) gathering.damage.push(damage)
+  return isWhole(batch) ? [...waiting, ...countBatch(gathering, batch)] : waiting
+}
+
+const STRAY = 'part of an earlier batch stands among the parts of this one; it is set aside'
+
+/** What stood between the parts counts behind them, so that the parts have the positions they say. */
+function countBatch(gathering: Gathering, { parts, between }: OpenBatch): readonly Counted[] {
+  gathering.open = null
+  const counted = [...parts, ...between].map((line) => count(gathering, line))
+  return between.length === 0 ? counted : counted.sort((one, other) => one.line - other.line)
 }
 
 /** A record keeps its place whatever its position says; the log goes on from the highest. */
-function count(gathering: Gathering, record: SessionRecord, line: number): void {
+function count(gathering: Gathering, { record, line }: Line): Counted {
   const expected = gathering.position + 1
-  const seq = record.seq ?? expected
-  if (seq !== expected) {
-    const why = `the record says position ${seq} where ${expected} comes next`
+  const position = record.seq ?? expected
+  if (position !== expected) {
+    const why = `the record says position ${position} where ${expected} comes next`
     gathering.damage.push({ kind: 'out-of-order', line, why })
   }
-  gathering.position = Math.max(gathering.position, seq)
+  gathering.position = Math.max(gathering.position, position)
+  return { record, line, position }
 }
 
 function isStamp(stamp: unknown): stamp is BatchStamp {

@@ -1,4 +1,6 @@
 /** The two marks a rewrite leaves in the log: a compaction's and a clearing's. */
+
+import { isObject } from './json.ts'
 import type { CompactMetadata, MicrocompactMetadata } from './metadata.ts'
 import type { SessionRecord, SystemRecord } from './record.ts'
 
@@ -17,7 +19,13 @@ export function isCompactBoundary(record: SessionRecord): record is CompactBound
 }
 
 export function isMicrocompactBoundary(record: SessionRecord): record is MicrocompactBoundary {
-  return record.type === 'system' && (record as SystemRecord).subtype === 'microcompact_boundary'
+  const { subtype, microcompactMetadata } = record as SystemRecord
+  return record.type === 'system' && subtype === 'microcompact_boundary' && isObject(microcompactMetadata)
+}
+
+/** The provider takes the text out of what it has; the messages stay as they are. */
+export function isClearedRemotely({ way }: MicrocompactMetadata): boolean {
+  return way === 'cached' || way === 'native'
 }
 
 /** An act of the engine that changes the view and can be taken back. */

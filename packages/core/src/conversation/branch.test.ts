@@ -102,6 +102,31 @@ describe('branches', () => {
     expect(teller.view.entries.toArray().map((entry) => entry.record.uuid)).toEqual(['p1', 'a1', 'p2'])
   })
 
+  it('a prompt put in while a tool was running stays, though the chain of parents passes it by', () => {
+    const teller = new Teller()
+    teller.user('go', { uuid: 'p1' })
+    teller.assistant('m1', [call('c1')], { uuid: 'a1' })
+    teller.user('and mind the tests', { uuid: 'p2' })
+    teller.result('c1', 'one', { uuid: 'r1', parentUuid: 'a1' })
+    teller.assistant('m2', 'done', { uuid: 'a2' })
+    teller.user('thanks', { uuid: 'p3' })
+    expect(branch(teller)).toEqual(['p1', 'a1', 'p2', 'r1', 'a2', 'p3'])
+    teller.user('rather from before that', { uuid: 'p4', parentUuid: 'a1' })
+    expect(branch(teller)).toEqual(['p1', 'a1', 'r1', 'p4'])
+  })
+
+  it('what followed on another branch does not come along with a result that does', () => {
+    const teller = new Teller()
+    teller.user('go', { uuid: 'p1' })
+    teller.assistant('m1', [call('c1')], { uuid: 'a1' })
+    teller.user('anew', { uuid: 'p2', parentUuid: null })
+    teller.result('c1', 'late', { uuid: 'r1' })
+    teller.assistant('m2', 'hm', { uuid: 'a2' })
+    teller.attachment({ type: 'todo', content: 'x' }, { uuid: 't1' })
+    teller.user('back', { uuid: 'p3', parentUuid: 'a1' })
+    expect(branch(teller)).toEqual(['p1', 'a1', 'r1', 'p3'])
+  })
+
   it('a rewind to the start leaves everything', () => {
     const teller = new Teller()
     teller.user('first', { uuid: 'p1' })

@@ -3,12 +3,12 @@
  *
  * Branches part at a prompt and nowhere else. Everything that belongs to a turn stays with it, also what
  * hangs beside the chain of parents (the results of parallel calls do); what a prompt abandons is what
- * follows its parent and leads to another response, prompt or compaction.
+ * follows its parent and leads to another response, prompt, compaction or act of ours.
  */
 import { isToolResult } from './block.ts'
 import { isCompactBoundary } from './boundary.ts'
 import { List } from './list.ts'
-import { isKnown, isPrompt } from './record.ts'
+import { isKnown, isPrompt, type SessionRecord, type SystemRecord } from './record.ts'
 import { OUTSIDE, ownerOf, parentOf, ROOT, recordAt, type Tree } from './tree.ts'
 
 /** The branch of `tree`, whose newest record is at `index`, given the branch without that record. */
@@ -51,12 +51,12 @@ function goesOn(branch: List<number>, tree: Tree, lastPrompt: number): boolean {
   return abandonedBy(tree, tree.prompt).length === 0
 }
 
-/** A record that is no prompt is on the branch with its parent, its response or its tool call. */
+/** A record that is no prompt is on the branch with its turn and its parent, or with its response or tool call. */
 function joins(tree: Tree, index: number, branch: List<number>): boolean {
-  const parent = parentOf(tree, index)
-  return (
-    parent === ROOT || onBranch(branch, parent) || kinOf(tree, index).some((kin) => onBranch(branch, kin))
-  )
+  const [parent, owner] = [parentOf(tree, index), ownerOf(tree, index)]
+  const follows = parent === ROOT || onBranch(branch, parent)
+  if (follows && (owner === ROOT || onBranch(branch, owner))) return true
+  return kinOf(tree, index).some((kin) => onBranch(branch, kin))
 }
 
 /** Where the other records of the same response begin, or where the tool calls answered stand. */
@@ -114,8 +114,16 @@ function responseStart(tree: Tree, index: number): number {
 
 function leadsAway(tree: Tree, index: number): boolean {
   const record = recordAt(tree, index)
-  return record.type === 'assistant' || isPrompt(record) || isCompactBoundary(record)
+  return record.type === 'assistant' || isPrompt(record) || isCompactBoundary(record) || isOwnAct(record)
 }
+
+/** We link every record to the one before it, so what we did after the fork was done on the other branch. Other programs hang their notices anywhere. */
+function isOwnAct(record: SessionRecord): boolean {
+  const subtype = record.type === 'system' ? ((record as SystemRecord).subtype ?? '') : ''
+  return record.seq !== undefined && OWN_ACTS.has(subtype)
+}
+
+const OWN_ACTS = new Set(['microcompact_boundary', 'compact_undone', 'clear_undone', 'epoch', 'delta'])
 
 /** The branch is in rising order. */
 export function onBranch(branch: List<number>, index: number): boolean {

@@ -9,6 +9,7 @@ export type DamageKind =
   | 'duplicate-uuid'
   | 'cyclic-parent'
   | 'missing-preserved' // a boundary names a kept record that is not in the log
+  | 'missing-anchor' // kept records were to stand behind a record that is not there
   | 'boundary-without-summary'
   | 'bad-undo' // an undo of something that is not the newest standing act
 
@@ -17,4 +18,6 @@ export interface Damage {
   /** Line in the file, 1 for the first; 0 where only the session as a whole can be named. */
   readonly line: number
   readonly why: string
+  /** The record concerned, where it is one. */
+  readonly uuid?: string
 }

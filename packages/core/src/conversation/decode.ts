@@ -4,7 +4,8 @@ import { isObject } from './json.ts'
 import type { SessionRecord } from './record.ts'
 
 export type Decoded =
-  | { readonly ok: true; readonly record: SessionRecord }
+  /** `note`: something of the line was left out. */
+  | { readonly ok: true; readonly record: SessionRecord; readonly note?: string }
   | { readonly ok: false; readonly why: string }
 
 type Fields = { readonly [key: string]: unknown }
@@ -17,7 +18,9 @@ export function decodeRecord(value: unknown): Decoded {
   if (!isObject(value)) return refuse('a record is a JSON object')
   if (typeof value.type !== 'string') return refuse('a record says its type')
   const why = problemOf(value, value.type)
-  return why === null ? { ok: true, record: value as unknown as SessionRecord } : refuse(why)
+  if (why !== null) return refuse(why)
+  const { value: kept, ...noted } = withoutBadUsage(value)
+  return { ok: true, record: kept as unknown as SessionRecord, ...noted }
 }
 
 function problemOf(value: Fields, type: string): string | null {
@@ -69,15 +72,19 @@ function assistantProblem(message: unknown): string | null {
   if (!isObject(message)) return 'an assistant record has a message'
   if (typeof message.id !== 'string') return 'the message of an assistant record has an id'
   if (typeof message.model !== 'string') return 'the message of an assistant record names its model'
-  return contentProblem(message.content) ?? usageProblem(message.usage)
+  return contentProblem(message.content)
 }
 
-function usageProblem(usage: unknown): string | null {
-  if (usage === undefined || usage === null) return null
-  if (!isObject(usage)) return 'usage is an object'
-  const fields = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
-  const bad = fields.find((field) => usage[field] != null && typeof usage[field] !== 'number')
-  return bad === undefined ? null : `usage.${bad} is a number`
+const FIGURES = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
+
+/** Figures that are no numbers are worth less than what was said: they go, the record stays. */
+function withoutBadUsage(value: Fields): { readonly value: Fields; readonly note?: string } {
+  const { message } = value
+  if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
+  const { usage, ...rest } = message
+  if (isObject(usage) && FIGURES.every((field) => usage[field] == null || typeof usage[field] === 'number'))
+    return { value }
+  return { value: { ...value, message: rest }, note: 'usage that is no figures was left out' }
 }
 
 function contentProblem(content: unknown): string | null {
@@ -91,8 +98,6 @@ function systemProblem(value: Fields): string | null {
   switch (value.subtype) {
     case 'compact_boundary':
       return compactProblem(value.compactMetadata)
-    case 'microcompact_boundary':
-      return microcompactProblem(value.microcompactMetadata)
     case 'compact_undone':
     case 'clear_undone':
       return typeof value.of === 'string' ? null : 'an undo names the boundary it takes back'
@@ -120,13 +125,6 @@ function compactProblem(metadata: unknown): string | null {
 function keptIsBad(kept: unknown): boolean {
   if (kept === undefined || kept === null) return false
   return !isObject(kept) || typeof kept.anchorUuid !== 'string' || !isStrings(kept.uuids)
-}
-
-function microcompactProblem(metadata: unknown): string | null {
-  if (!isObject(metadata)) return 'a microcompact boundary has microcompactMetadata'
-  if (!isStrings(metadata.compactedToolIds ?? [])) return 'compactedToolIds is a list of ids'
-  if (!isStrings(metadata.clearedAttachmentUUIDs ?? [])) return 'clearedAttachmentUUIDs is a list of uuids'
-  return null
 }
 
 function pinProblem(pin: unknown): string | null {

@@ -36,8 +36,17 @@ export interface CompactMetadata {
   readonly recordsCoveredLocally?: number
 }
 
+/**
+ * How results are cleared. `cached` and `native` leave the messages as they are: the provider takes the text
+ * out of what it has. Absent in other programs' logs, where it is always the view that changes.
+ */
+export type ClearWay = 'idle' | 'budget' | 'cached' | 'native'
+
 export interface MicrocompactMetadata {
   readonly trigger: string
+  readonly way?: ClearWay
+  /** `cached`: the record behind which the deletions are sent, with every later request, at the same place. */
+  readonly anchorUuid?: string
   readonly preTokens: number
   readonly tokensSaved: number
   readonly compactedToolIds: readonly string[]

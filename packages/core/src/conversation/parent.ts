@@ -30,6 +30,7 @@ export function findParent(
   const found = named === null ? undefined : placeOf(tree, named)
   if (found !== undefined)
     return { parent: found, awaits: null, damage: cycle(tree, record.uuid, found, line) }
+  if (named === null && record.parentUuid === undefined && !boundary) return unlinked(tree, record.uuid, line)
   if (named === null) return { parent: boundary ? tree.tip : ROOT, awaits: null, damage: [] }
   // A boundary may name a record that was not carried over: it then stands behind the line before, undamaged.
   if (boundary) return { parent: tree.tip, awaits: null, damage: [] }
@@ -40,13 +41,30 @@ export function findParent(
   }
 }
 
+/** Null says that a record follows nothing. Saying nothing is not the same: it then follows the line before. */
+function unlinked(tree: Growing, uuid: string, line: number): FoundParent {
+  const damage: Damage = {
+    kind: 'missing-parent',
+    line,
+    uuid,
+    why: `the record ${uuid} does not say what it follows`,
+  }
+  return { parent: tree.tip, awaits: null, damage: tree.tip === ROOT ? [] : [damage] }
+}
+
 function isBoundary(record: SessionRecord): record is SystemRecord {
   return record.type === 'system' && (record as SystemRecord).subtype === 'compact_boundary'
 }
 
 function missing(uuid: string, named: string, line: number): Damage {
-  if (uuid === named) return { kind: 'cyclic-parent', line, why: `the record ${uuid} is its own parent` }
-  return { kind: 'missing-parent', line, why: `the parent ${named} of ${uuid} is not in the log before it` }
+  if (uuid === named)
+    return { kind: 'cyclic-parent', line, uuid, why: `the record ${uuid} is its own parent` }
+  return {
+    kind: 'missing-parent',
+    line,
+    uuid,
+    why: `the parent ${named} of ${uuid} is not in the log before it`,
+  }
 }
 
 function cycle(tree: Growing, uuid: string, parent: number, line: number): readonly Damage[] {
@@ -54,7 +72,7 @@ function cycle(tree: Growing, uuid: string, parent: number, line: number): reado
   if (waiting.length === 0) return []
   for (let at = parent; at >= 0; at = parentOf(tree, at)) {
     if (waiting.includes(at))
-      return [{ kind: 'cyclic-parent', line, why: `${uuid} is among its own forebears` }]
+      return [{ kind: 'cyclic-parent', line, uuid, why: `${uuid} is among its own forebears` }]
   }
   return []
 }

@@ -41,6 +41,15 @@ describe('legal cuts', () => {
     expect(roundsOf(told()).map((round) => round.length)).toEqual([1, 4, 1, 1, 1])
   })
 
+  it('count notices and attachments to the round before them', () => {
+    const teller = new Teller()
+    teller.user('go')
+    teller.notice('turn_duration')
+    teller.assistant('m1', 'done')
+    teller.attachment({ type: 'todo', content: 'x' })
+    expect(roundsOf(recordsOf(teller)).map((round) => round.length)).toEqual([2, 2])
+  })
+
   it('hold on generated sessions', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200 }), (numbers) => {

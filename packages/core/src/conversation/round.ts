@@ -27,10 +27,16 @@ export function cutAtOrAfter(records: readonly KnownRecord[], position: number):
   return legalCuts(records).find((cut) => cut >= position) ?? null
 }
 
+/** Each round says something: notices and attachments go with what stands before them. */
 export function roundsOf(records: readonly KnownRecord[]): readonly (readonly KnownRecord[])[] {
   const cuts = legalCuts(records)
-  const edges = cuts.at(-1) === records.length ? cuts : [...cuts, records.length]
+  const inner = cuts.filter((cut) => cut > 0 && cut < records.length)
+  const edges = [0, ...inner.filter((cut, at) => says(records.slice(cut, inner[at + 1]))), records.length]
   return edges.slice(1).map((end, index) => records.slice(edges[index], end))
+}
+
+function says(records: readonly KnownRecord[]): boolean {
+  return records.some((record) => record.type === 'user' || record.type === 'assistant')
 }
 
 interface Ends {

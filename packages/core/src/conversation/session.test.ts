@@ -15,6 +15,13 @@ describe('damage to the tree is told and costs nobody its place', () => {
     expect(teller.session.damage.at(0)).toMatchObject({ line: 2, why: expect.stringContaining('lost') })
   })
 
+  it('a record that does not say what it follows: null would mean nothing, saying nothing does not', () => {
+    const teller = new Teller()
+    teller.user('one', { uuid: 'p1' })
+    teller.user('two', { uuid: 'p2', parentUuid: undefined as never })
+    expect([kinds(teller), shown(teller)]).toEqual([['missing-parent'], ['p1', 'p2']])
+  })
+
   it('a copy of a line, which is left out', () => {
     const teller = new Teller()
     teller.user('one', { uuid: 'p1' })

@@ -1,9 +1,10 @@
 /**
  * A session: the fold of its log. It knows where each record stands and which branch counts, and nothing
- * about what a model is shown; that is the view's. `reduce` is total, and its cost does not grow with the log.
+ * about what a model is shown; that is the view's. `reduce` is total, and its cost does not grow with the log,
+ * a rewind aside, which works the branch out anew.
  */
 import { isToolUse } from './block.ts'
-import { extendBranch } from './branch.ts'
+import { extendBranch, onBranch } from './branch.ts'
 import type { Damage } from './damage.ts'
 import { IndexMap } from './index-map.ts'
 import { List } from './list.ts'
@@ -85,8 +86,13 @@ function placed(session: Session, record: SessionRecord, parent: number): Sessio
     ...session,
     records: session.records.push(record),
     parents: session.parents.push(parent),
-    owners: session.owners.push(own ? session.records.length : ownerOf(session, parent)),
+    owners: session.owners.push(own ? session.records.length : turnOf(session, parent)),
   }
+}
+
+/** What follows the branch belongs to the turn that is open, wherever on the branch it hangs; the rest to its parent's. */
+function turnOf(session: Session, parent: number): number {
+  return parent === ROOT || onBranch(session.branch, parent) ? session.prompt : ownerOf(session, parent)
 }
 
 function indexed(session: Session, record: Placed, index: number): Session {
@@ -107,7 +113,7 @@ function withDamage(session: Session, items: readonly Damage[]): Session {
 }
 
 function duplicate(uuid: string, line: number): Damage {
-  return { kind: 'duplicate-uuid', line, why: `the uuid ${uuid} was there before` }
+  return { kind: 'duplicate-uuid', line, uuid, why: `the uuid ${uuid} was there before` }
 }
 
 /** Two lines with one uuid: a copy says the same and is left out, anything else keeps its place. */
@@ -123,8 +129,8 @@ function said(record: SessionRecord): unknown {
 }
 
 function pinsAfter(pins: readonly string[], record: SessionRecord): readonly string[] {
-  const pin = record.type === 'system' ? (record as SystemRecord).pin : undefined
-  if (pin === undefined) return pins
+  const { subtype, pin } = record as SystemRecord
+  if (record.type !== 'system' || subtype !== 'pin' || pin === undefined) return pins
   const others = pins.filter((uuid) => uuid !== pin.target)
   return pin.pinned ? [...others, pin.target] : others
 }

@@ -12,7 +12,10 @@ export interface Tree {
   readonly records: List<SessionRecord>
   /** For each record the index of its parent, or ROOT, or OUTSIDE. */
   readonly parents: List<number>
-  /** For each record the index of the prompt whose turn it belongs to, or ROOT before the first. */
+  /**
+   * For each record the index of the prompt whose turn it belongs to, or ROOT before the first: the one that was
+   * open when the record joined the conversation, also where it hangs further up.
+   */
   readonly owners: List<number>
   readonly uuids: IndexMap
   /** `message.id` → the first record of that response. */

@@ -14,7 +14,7 @@ function header(version: unknown): string {
 }
 
 function read(lines: readonly string[]): readonly (string | undefined)[] {
-  const reader = createLineReader(upcasts)
+  const reader = createLineReader({ upcasts })
   return [...lines.flatMap((line) => [...reader.take(line)]), ...reader.end().records].map(
     (record) => record.uuid,
   )
@@ -81,7 +81,7 @@ describe('an older version', () => {
   })
 
   it('that an upcast cannot make sense of is damage, not a crash', () => {
-    const reader = createLineReader([() => ({ type: 7 })])
+    const reader = createLineReader({ upcasts: [() => ({ type: 7 })] })
     reader.take(header(1))
     expect(reader.take('{"type":"note"}')).toEqual([])
     expect(reader.end().damage.map(({ kind }) => kind)).toEqual(['bad-shape'])

@@ -4,21 +4,23 @@
  */
 import type { Attachment, AttachmentRecord } from '../conversation/record.ts'
 
-const HEADINGS: Readonly<Record<string, string>> = {
-  agent_delta: 'The agents that can be called have changed.',
-  hook_context: 'A hook of the person adds this.',
-  ide_selection: 'Selected in the editor.',
-  invoked_skills: 'Skills in use in this session.',
-  mcp_instructions: 'Instructions of connected servers.',
-  nested_memory: 'Standing instructions for this folder.',
-  plan_file_reference: 'The plan of this session.',
-  plan_mode: 'Plan mode is on.',
-  section_delta: 'The system prompt has changed.',
-  skill_discovery: 'Skills found.',
-  skill_listing: 'Skills that can be used.',
-  task_status: 'Agents working in the background.',
-  tool_delta: 'The tools that can be called have changed.',
-}
+const HEADINGS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    agent_delta: 'The agents that can be called have changed.',
+    hook_context: 'A hook of the person adds this.',
+    ide_selection: 'Selected in the editor.',
+    invoked_skills: 'Skills in use in this session.',
+    mcp_instructions: 'Instructions of connected servers.',
+    nested_memory: 'Standing instructions for this folder.',
+    plan_file_reference: 'The plan of this session.',
+    plan_mode: 'Plan mode is on.',
+    section_delta: 'The system prompt has changed.',
+    skill_discovery: 'Skills found.',
+    skill_listing: 'Skills that can be used.',
+    task_status: 'Agents working in the background.',
+    tool_delta: 'The tools that can be called have changed.',
+  }),
+)
 
 export function attachmentText(record: AttachmentRecord): string {
   const { attachment } = record
@@ -29,7 +31,7 @@ function headingOf(attachment: Attachment): string {
   const path = firstText(attachment, ['path', 'filename', 'planFilePath'])
   if (attachment.type === 'file') return `Content of the file ${path ?? '(unnamed)'}.`
   if (attachment.type === 'todo') return todoHeading(attachment)
-  const heading = HEADINGS[attachment.type ?? ''] ?? `Attached: ${attachment.type ?? 'unknown'}.`
+  const heading = HEADINGS.get(attachment.type ?? '') ?? `Attached: ${attachment.type ?? 'unknown'}.`
   return path === null ? heading : `${heading} File: ${path}`
 }
 

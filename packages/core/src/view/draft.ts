@@ -42,6 +42,18 @@ export function resultsOf(draft: Draft): readonly Part[] {
   return [...draft.parts].filter((part) => isToolResult(part.block))
 }
 
+/** One message of two. */
+export function joined(one: Draft, other: Draft): Draft {
+  let { parts } = one
+  for (const part of other.parts) parts = parts.push(part)
+  return { ...one, parts, whole: null, crossable: one.crossable && other.crossable }
+}
+
+/** Nothing to send. A system message may say nothing but how hard to think. */
+export function isEmpty(draft: Draft): boolean {
+  return draft.parts.length === 0 && draft.whole?.output_config === undefined
+}
+
 /** A response that says nothing: it may not end a request. */
 export function isSilent(draft: Draft): boolean {
   if (draft.role !== 'assistant') return false

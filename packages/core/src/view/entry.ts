@@ -1,8 +1,8 @@
 /** One line of the view: a record, and what of it has been cleared. */
 
 import { blocksOf, isToolResult } from '../conversation/block.ts'
-import type { List } from '../conversation/list.ts'
-import { List as Lists } from '../conversation/list.ts'
+import { isObject } from '../conversation/json.ts'
+import { List } from '../conversation/list.ts'
 import type { ClearedInput, MicrocompactMetadata } from '../conversation/metadata.ts'
 import type { KnownRecord } from '../conversation/record.ts'
 
@@ -28,11 +28,16 @@ export interface Cleared {
 export function clearEntries(entries: List<Entry>, metadata: MicrocompactMetadata): List<Entry> {
   const clearing = {
     metadata,
-    results: new Set(metadata.compactedToolIds ?? []),
-    attachments: new Set(metadata.clearedAttachmentUUIDs ?? []),
-    thinking: new Set(metadata.clearedThinking ?? []),
+    results: namesIn(metadata.compactedToolIds),
+    attachments: namesIn(metadata.clearedAttachmentUUIDs),
+    thinking: namesIn(metadata.clearedThinking),
   }
-  return Lists.of([...entries].map((entry) => clearEntry(entry, clearing)))
+  return List.of([...entries].map((entry) => clearEntry(entry, clearing)))
+}
+
+/** Other programs may write anything there. */
+function namesIn(list: unknown): ReadonlySet<string> {
+  return new Set(Array.isArray(list) ? list.filter((name) => typeof name === 'string') : [])
 }
 
 interface Clearing {
@@ -64,13 +69,18 @@ function newResults(entry: Entry, clearing: Clearing): Cleared['results'] {
   const fresh = ids.filter(
     (id) => clearing.results.has(id) && !entry.cleared?.results.some((old) => old.id === id),
   )
-  return fresh.map((id) => ({ id, note: clearing.metadata.notes?.[id] ?? null }))
+  return fresh.map((id) => ({ id, note: noteOn(id, clearing.metadata.notes) }))
+}
+
+function noteOn(id: string, notes: unknown): string | null {
+  const note = isObject(notes) && Object.hasOwn(notes, id) ? notes[id] : null
+  return typeof note === 'string' ? note : null
 }
 
 function newInputs(entry: Entry, metadata: MicrocompactMetadata): readonly ClearedInput[] {
-  if (entry.record.type !== 'assistant' || metadata.clearedInputs === undefined) return []
+  if (entry.record.type !== 'assistant' || !Array.isArray(metadata.clearedInputs)) return []
   const ids = new Set(blocksOf(entry.record.message.content).map((block) => block.id))
-  return metadata.clearedInputs.filter((input) => ids.has(input.toolUseId))
+  return metadata.clearedInputs.filter((input: unknown) => isObject(input) && ids.has(input.toolUseId))
 }
 
 function same(before: Cleared | undefined, now: Cleared): boolean {

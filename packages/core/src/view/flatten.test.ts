@@ -107,6 +107,49 @@ const cases: readonly Case[] = [
     repairs: ['orphan-result', 'duplicate-result', 'duplicate-call', 'late-result'],
   },
   {
+    name: 'responses in a row are one turn to a provider: their answers come behind the last',
+    tell: (teller) => {
+      teller.user('go')
+      teller.assistant('m1', [call('c1')])
+      teller.assistant('m2', [call('c2')])
+      teller.user([result('c1'), result('c2')])
+    },
+    messages: [
+      { role: 'user', content: 'go' },
+      { role: 'assistant', content: [call('c1')] },
+      { role: 'assistant', content: [call('c2')] },
+      { role: 'user', content: [result('c1'), result('c2')] },
+    ],
+  },
+  {
+    name: 'a system message that only says how hard to think',
+    tell: (teller) => {
+      teller.user('go')
+      teller.system([], { message: { role: 'system', content: [], output_config: { effort: 'low' } } })
+    },
+    messages: [
+      { role: 'user', content: 'go' },
+      { role: 'system', content: [], output_config: { effort: 'low' } },
+    ],
+  },
+  {
+    name: 'a response that says nothing does not part two user messages',
+    tell: (teller) => {
+      teller.user('go')
+      teller.assistant('m1', ' ')
+      teller.user('on')
+    },
+    messages: [{ role: 'user', content: [text('go'), text('on')] }],
+    repairs: ['blank-text'],
+  },
+  {
+    name: 'words that happen to be ours are the person’s all the same',
+    tell: (teller) => {
+      teller.user(FIRST_PROMPT_TEXT)
+    },
+    messages: [{ role: 'user', content: FIRST_PROMPT_TEXT }],
+  },
+  {
     name: 'what is for the screen does not reach the model; what is hidden from the screen does',
     tell: (teller) => {
       teller.user('go', { isMeta: true })

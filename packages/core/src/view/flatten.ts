@@ -4,13 +4,13 @@
  * When a new response begins, all before it is final (`frozen`): nothing that comes later can change it. Only
  * the messages since are worked out anew at each step, so a step costs what it added.
  */
-import { isCompactionBlock, isToolResult } from '../conversation/block.ts'
+import { type Block, isBlankText, isCompactionBlock, isToolResult } from '../conversation/block.ts'
 import { IndexMap } from '../conversation/index-map.ts'
 import { List } from '../conversation/list.ts'
 import type { KnownRecord } from '../conversation/record.ts'
-import { type Draft, type FlatMessage, flatMessageOf, type Part } from './draft.ts'
+import { type Draft, type FlatMessage, flatMessageOf, joined, type Part } from './draft.ts'
 import type { Entry } from './entry.ts'
-import { withoutBlanks, withoutSilentTail } from './mend.ts'
+import { withoutBlanks, withoutSilentTail, withPlacedSystem } from './mend.ts'
 import { callsOf, openServerCalls, pairTools } from './pairing.ts'
 import { isShown, partsOf } from './parts.ts'
 import type { ApiMessage } from './payload.ts'
@@ -22,7 +22,7 @@ export interface Flat {
   readonly entries: List<Entry>
   readonly frozen: List<FlatMessage>
   readonly frozenRepairs: List<Repair>
-  /** Tool call id → message, in what is frozen. */
+  /** The tool calls of what is frozen. */
   readonly calls: IndexMap
   readonly drafts: readonly Draft[]
   /** The messages behind the frozen ones, as they would be sent now. */
@@ -31,6 +31,8 @@ export interface Flat {
 }
 
 export const FIRST_PROMPT_TEXT = '[The beginning of this conversation is not in its log.]'
+
+const FIRST_PROMPT: Block = { type: 'text', text: FIRST_PROMPT_TEXT }
 
 const EMPTY: Flat = {
   entries: List.of(),
@@ -68,12 +70,18 @@ function taken(flat: Flat, entry: Entry): Flat {
   if (!isShown(entry)) return flat
   const parts = partsOf(entry)
   const { record } = entry
+  if (parts.length > 0 && parts.every(({ block }) => isBlankText(block))) return blank(flat, record.uuid)
   if (record.type === 'assistant') return said(flat, entry, record.message.id, parts)
   const draft = userDraft(record, entry, parts)
   const last = flat.drafts.at(-1)
   if (draft.role === 'user' && last?.role === 'user')
-    return { ...flat, drafts: [...flat.drafts.slice(0, -1), merged(last, draft)] }
+    return { ...flat, drafts: [...flat.drafts.slice(0, -1), joined(last, draft)] }
   return { ...flat, drafts: [...opened(flat, draft), draft] }
+}
+
+/** A record that says nothing begins no message: its neighbours stay one. */
+function blank(flat: Flat, origin: string): Flat {
+  return { ...flat, frozenRepairs: flat.frozenRepairs.push({ kind: 'blank-text', origin }) }
 }
 
 /** A response goes with its other records if only tool results and attachments lie between; else it is a new one. */
@@ -87,9 +95,16 @@ function said(flat: Flat, entry: Entry, response: string, parts: readonly Part[]
     crossable: false,
   }
   if (home !== -1)
-    return { ...flat, drafts: flat.drafts.map((old, index) => (index === home ? merged(old, draft) : old)) }
-  const settled = openServerCalls(flat.drafts).length === 0 ? frozen(flat) : flat
+    return { ...flat, drafts: flat.drafts.map((old, index) => (index === home ? joined(old, draft) : old)) }
+  const settled = isSettled(flat.drafts) ? frozen(flat) : flat
   return { ...settled, drafts: [...opened(settled, draft), draft] }
+}
+
+/** Nothing that comes can still change these: no server tool is under way, and no call waits for the next user message. */
+function isSettled(drafts: readonly Draft[]): boolean {
+  const last = drafts.at(-1)
+  const waits = last?.role === 'assistant' && callsOf(last).length > 0
+  return !waits && openServerCalls(drafts).length === 0
 }
 
 function sameResponse(drafts: readonly Draft[], response: string): number {
@@ -112,16 +127,10 @@ function userDraft(record: KnownRecord, entry: Entry, parts: readonly Part[]): D
 function wholeOf(entry: Entry): ApiMessage | null {
   const { record } = entry
   if (entry.cleared !== undefined || (record.type !== 'user' && record.type !== 'assistant')) return null
-  const { role, content } = record.message
-  return record.type === 'user' && role === 'system'
-    ? { ...record.message, role, content }
-    : { role, content }
-}
-
-function merged(one: Draft, other: Draft): Draft {
-  let { parts } = one
-  for (const part of other.parts) parts = parts.push(part)
-  return { ...one, parts, whole: null, crossable: one.crossable && other.crossable }
+  const { content } = record.message
+  if (record.type === 'assistant') return { role: 'assistant', content }
+  const { role } = record.message
+  return role === 'system' ? { ...record.message, role, content } : { role, content }
 }
 
 /** A conversation begins with the person, or with a provider's own summary. */
@@ -129,7 +138,7 @@ function opened(flat: Flat, draft: Draft): readonly Draft[] {
   if (flat.frozen.length + flat.drafts.length > 0 || draft.role === 'user') return flat.drafts
   const first = draft.parts.at(0)
   if (first === undefined || isCompactionBlock(first.block)) return flat.drafts
-  const part = { block: { type: 'text', text: FIRST_PROMPT_TEXT }, origin: first.origin }
+  const part = { block: FIRST_PROMPT, origin: first.origin }
   return [{ role: 'user', response: null, parts: List.of([part]), whole: null, crossable: false }]
 }
 
@@ -152,11 +161,11 @@ interface Finished {
 function finished(flat: Flat): Finished {
   const firsts: Repair[] = []
   const start = flat.drafts[0]?.parts.at(0)
-  if (flat.frozen.length === 0 && start?.block.text === FIRST_PROMPT_TEXT)
+  if (flat.frozen.length === 0 && start?.block === FIRST_PROMPT)
     firsts.push({ kind: 'no-first-prompt', origin: start.origin })
   const plain = withoutBlanks(flat.drafts)
   const known = (id: string): boolean => flat.calls.get(id) !== undefined
-  const paired = pairTools(plain.drafts, known)
+  const paired = pairTools(withPlacedSystem(plain.drafts), known)
   const tail = withoutSilentTail(paired.drafts)
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
   return { messages: tail.drafts.map(flatMessageOf), repairs, calls: tail.drafts.flatMap(callsOf) }

@@ -20,15 +20,15 @@ export interface Kept {
 
 export function keptBy(boundary: CompactBoundary, before: List<Entry>, session: Session): Kept {
   const metadata = boundary.compactMetadata
-  const lists = [
-    metadata?.preservedMessages ?? segmentOf(before, metadata?.preservedSegment),
-    metadata?.unansweredMessages,
-  ]
+  const kept = metadata?.preservedMessages ?? segmentOf(before, metadata?.preservedSegment)
+  const lists = [kept, metadata?.unansweredMessages].filter((list) => list != null)
   const missing: string[] = []
-  const anchored = lists.flatMap((list) =>
-    list == null ? [] : [{ anchor: list.anchorUuid, entries: found(list, before, session, missing) }],
-  )
-  return { anchored: anchored.filter((kept) => kept.entries.length > 0), missing }
+  const taken = new Set<string>()
+  const anchored = lists.map((list) => {
+    const uuids = list.uuids.filter((uuid) => !taken.has(uuid) && taken.add(uuid))
+    return { anchor: list.anchorUuid, entries: found(uuids, before, session, missing) }
+  })
+  return { anchored: anchored.filter(({ entries }) => entries.length > 0), missing }
 }
 
 function segmentOf(
@@ -46,13 +46,13 @@ function segmentOf(
 
 /** As it stood in the view, clearings and all; failing that, as it stands in the log. */
 function found(
-  list: PreservedMessages,
+  uuids: readonly string[],
   before: List<Entry>,
   session: Session,
   missing: string[],
 ): readonly Entry[] {
   const shown = new Map([...before].map((entry) => [entry.record.uuid, entry]))
-  return list.uuids.flatMap((uuid) => {
+  return uuids.flatMap((uuid) => {
     const entry = shown.get(uuid) ?? fromLog(uuid, session)
     if (entry === undefined) missing.push(uuid)
     return entry === undefined ? [] : [entry]

@@ -1,6 +1,6 @@
 /** What no provider takes, mended in a draft: blank text, and a response at the end that says nothing. */
-import { isBlankText, isToolResult } from '../conversation/block.ts'
-import { type Draft, isSilent, type Part, withParts } from './draft.ts'
+import { isBlankText, isBlock, isServerToolResult, isText, isToolResult } from '../conversation/block.ts'
+import { type Draft, isEmpty, isSilent, joined, type Part, withParts } from './draft.ts'
 import type { Repair } from './repair.ts'
 
 export interface Mended {
@@ -18,18 +18,19 @@ export function withoutBlanks(drafts: readonly Draft[]): Mended {
     })
     return withParts(draft, parts)
   })
-  return {
-    drafts: kept.filter((draft) => draft.parts.length > 0 || draft.whole?.output_config !== undefined),
-    repairs,
-  }
+  return { drafts: kept.filter((draft) => !isEmpty(draft)), repairs }
+}
+
+function isBlank(item: unknown): boolean {
+  return isBlock(item) && isBlankText(item)
 }
 
 /** Blank text is refused wherever it stands, inside a tool result too. */
 function withoutBlank(part: Part): readonly Part[] {
   const { block, origin } = part
   if (isBlankText(block)) return []
-  if (!isToolResult(block) || !Array.isArray(block.content) || !block.content.some(isBlankText)) return [part]
-  return [{ block: { ...block, content: block.content.filter((item) => !isBlankText(item)) }, origin }]
+  if (!isToolResult(block) || !Array.isArray(block.content) || !block.content.some(isBlank)) return [part]
+  return [{ block: { ...block, content: block.content.filter((item) => !isBlank(item)) }, origin }]
 }
 
 /**
@@ -44,4 +45,42 @@ export function withoutSilentTail(drafts: readonly Draft[]): Mended {
     drafts: drafts.slice(0, length),
     repairs: dropped.map((part) => ({ kind: 'silent-tail', origin: part.origin })),
   }
+}
+
+/**
+ * A system message in mid-conversation stands behind a user message and in front of the model's turn. What the
+ * person adds goes in front of it; one that has no user message to follow becomes a reminder in one.
+ */
+export function withPlacedSystem(drafts: readonly Draft[]): readonly Draft[] {
+  const placed: Draft[] = []
+  for (const draft of drafts) {
+    const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
+    if (draft.role === 'user' && waiting < placed.length) insertBefore(placed, waiting, draft)
+    else placed.push(draft)
+  }
+  return placed.map((draft, index) =>
+    draft.role === 'system' && !hasHome(placed, index) ? asReminder(draft) : draft,
+  )
+}
+
+/** In front of the system messages that wait, joining the user message before them. */
+function insertBefore(placed: Draft[], waiting: number, draft: Draft): void {
+  const before = placed[waiting - 1]
+  if (before?.role === 'user') placed[waiting - 1] = joined(before, draft)
+  else placed.splice(waiting, 0, draft)
+}
+
+function hasHome(drafts: readonly Draft[], index: number): boolean {
+  const before = drafts.slice(0, index).findLast((draft) => draft.role !== 'system')
+  if (before?.role === 'user') return true
+  return before?.role === 'assistant' && isServerToolResult(before.parts.last?.block ?? { type: '' })
+}
+
+function asReminder(draft: Draft): Draft {
+  const parts = [...draft.parts].map(({ block, origin }) =>
+    isText(block)
+      ? { block: { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }, origin }
+      : { block, origin },
+  )
+  return { ...withParts(draft, parts), role: 'user', whole: null }
 }

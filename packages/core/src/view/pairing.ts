@@ -11,8 +11,8 @@ import {
   type ToolResultBlock,
 } from '../conversation/block.ts'
 import { List } from '../conversation/list.ts'
-import { type Draft, type Part, resultsOf, withParts } from './draft.ts'
-import type { Repair } from './repair.ts'
+import { type Draft, isEmpty, type Part, resultsOf, withParts } from './draft.ts'
+import type { Repair, RepairKind } from './repair.ts'
 
 /** The answer to a call that never got one. The same text whether completed here or appended as a record. */
 export const MISSING_RESULT_TEXT = 'The tool call was interrupted and returned no result.'
@@ -32,10 +32,11 @@ export function pairTools(drafts: readonly Draft[], isKnownCall: (id: string) =>
   const seen = new Set<string>()
   const known = (id: string): boolean => seen.has(id) || isKnownCall(id)
   const paired: Draft[] = []
+  let asked: Draft[] = []
   let group: Draft[] = []
-  let asked: Draft | null = null
   const close = (): void => {
     paired.push(...answer(asked, group, known, repairs))
+    asked = []
     group = []
   }
   for (const draft of pairServerTools(drafts, repairs)) {
@@ -43,12 +44,13 @@ export function pairTools(drafts: readonly Draft[], isKnownCall: (id: string) =>
       group.push(draft)
       continue
     }
-    close()
-    asked = uniqueCalls(draft, known, repairs)
-    for (const id of callsOf(asked)) seen.add(id)
+    if (group.length > 0) close()
+    const unique = uniqueCalls(draft, known, repairs)
+    asked.push(unique)
+    for (const id of callsOf(unique)) seen.add(id)
   }
   close()
-  return { drafts: paired.filter((draft) => draft.parts.length > 0), repairs }
+  return { drafts: paired.filter((draft) => !isEmpty(draft)), repairs }
 }
 
 export function callsOf(draft: Draft): readonly string[] {
@@ -67,28 +69,19 @@ function uniqueCalls(draft: Draft, known: (id: string) => boolean, repairs: Repa
   return withParts(draft, parts)
 }
 
-/** A response and the messages up to the next one, with the answers right behind the calls. */
+/** The responses in a row and the messages up to the next one, with the answers right behind the calls. */
 function answer(
-  asked: Draft | null,
+  asked: readonly Draft[],
   group: readonly Draft[],
   known: (id: string) => boolean,
   repairs: Repair[],
 ): readonly Draft[] {
-  const open = new Set(asked === null ? [] : callsOf(asked))
+  const open = new Set(asked.flatMap(callsOf))
   const given: Part[] = []
   for (const part of group.flatMap(resultsOf)) {
     const { tool_use_id: id } = part.block as ToolResultBlock
     if (open.delete(id)) given.push(part)
-    else
-      repairs.push({
-        kind: given.some((other) => (other.block as ToolResultBlock).tool_use_id === id)
-          ? 'duplicate-result'
-          : known(id)
-            ? 'late-result'
-            : 'orphan-result',
-        origin: part.origin,
-        id,
-      })
+    else repairs.push({ kind: strayKind(id, given, known), origin: part.origin, id })
   }
   for (const id of open) {
     const origin = originOf(asked, id)
@@ -99,7 +92,12 @@ function answer(
     draft,
     others: [...draft.parts].filter((part) => !isToolResult(part.block)),
   }))
-  return [...(asked === null ? [] : [asked]), ...placed(given, rest)]
+  return [...asked, ...placed(given, rest)]
+}
+
+function strayKind(id: string, given: readonly Part[], known: (id: string) => boolean): RepairKind {
+  if (given.some(({ block }) => isToolResult(block) && block.tool_use_id === id)) return 'duplicate-result'
+  return known(id) ? 'late-result' : 'orphan-result'
 }
 
 /** The answers go in front of the first message behind the call, if it is a user's; otherwise they are one of their own. */
@@ -117,8 +115,10 @@ function placed(
     : [{ role: 'user', response: null, parts: List.of(given), whole: null, crossable: true }, ...all]
 }
 
-function originOf(asked: Draft | null, id: string): string {
-  const part = [...(asked?.parts ?? [])].find(({ block }) => isToolUse(block) && block.id === id)
+function originOf(asked: readonly Draft[], id: string): string {
+  const part = asked
+    .flatMap((draft) => [...draft.parts])
+    .find(({ block }) => isToolUse(block) && block.id === id)
   return part?.origin ?? ''
 }
 

@@ -29,8 +29,12 @@ export function partsOf(entry: Entry): readonly Part[] {
 }
 
 function partOf(block: Block, index: number, record: KnownRecord): Part {
-  const raw = record.rawBlocks?.find((item) => item.index === index)
-  return raw === undefined ? { block, origin: record.uuid } : { block, origin: record.uuid, raw: raw.text }
+  const raw = Array.isArray(record.rawBlocks)
+    ? record.rawBlocks.find((item) => item?.index === index)
+    : undefined
+  return typeof raw?.text !== 'string'
+    ? { block, origin: record.uuid }
+    : { block, origin: record.uuid, raw: raw.text }
 }
 
 function clearPart(part: Part, cleared: Cleared): readonly Part[] {

@@ -3,8 +3,9 @@
  * sent stays what was sent when the real answer comes after all.
  */
 import type { UserRecord } from '../conversation/record.ts'
+import type { Draft } from './draft.ts'
 import type { Flat } from './flatten.ts'
-import { missingResult } from './pairing.ts'
+import { callsOf, missingResult } from './pairing.ts'
 
 export interface OpenCall {
   readonly id: string
@@ -12,10 +13,19 @@ export interface OpenCall {
   readonly origin: string
 }
 
+/** Calls of the newest response that wait. One that the conversation has left behind is answered for good. */
 export function openCalls(flat: Flat): readonly OpenCall[] {
+  const newest = new Set(newestResponses(flat.drafts).flatMap(callsOf))
   return flat.tailRepairs.flatMap(({ kind, id, origin }) =>
-    kind === 'missing-result' && id !== undefined ? [{ id, origin }] : [],
+    kind === 'missing-result' && id !== undefined && newest.has(id) ? [{ id, origin }] : [],
   )
+}
+
+/** The last response, and those right before it. */
+function newestResponses(drafts: readonly Draft[]): readonly Draft[] {
+  const end = drafts.findLastIndex((draft) => draft.role === 'assistant') + 1
+  const start = drafts.slice(0, end).findLastIndex((draft) => draft.role !== 'assistant') + 1
+  return drafts.slice(start, end)
 }
 
 /** What a record that answers them says; the caller gives it its uuid, parent and time. */

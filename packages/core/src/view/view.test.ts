@@ -78,8 +78,58 @@ describe('the view', () => {
     const teller = talk()
     compacted(teller, { preservedMessages: { anchorUuid: 's', uuids: ['nowhere', 'a2'] } })
     expect(shown(teller)).toEqual(['b', 's', 'a2'])
-    expect([...teller.view.damage]).toEqual([
-      { kind: 'missing-preserved', line: 0, why: 'nowhere was to be kept and is not in the log' },
+    expect([...teller.view.damage].map(({ kind, uuid }) => [kind, uuid])).toEqual([
+      ['missing-preserved', 'nowhere'],
+    ])
+  })
+
+  it.each([
+    ['is nowhere', { preservedMessages: { anchorUuid: 'nowhere', uuids: ['p2', 'a2'] } }],
+    ['stands before the boundary', { preservedMessages: { anchorUuid: 'p1', uuids: ['p2', 'a2'] } }],
+    ['is not named at all', { preservedSegment: { headUuid: 'p2', tailUuid: 'a2' } }],
+  ])('shows kept messages also where their anchor %s, and says so', (_, metadata) => {
+    const teller = talk()
+    compacted(teller, metadata)
+    teller.user('five', { uuid: 'p3' })
+    expect(shown(teller)).toEqual(['b', 's', 'p2', 'a2', 'p3'])
+    expect([...teller.view.damage].map((item) => item.kind)).toEqual(['missing-anchor'])
+  })
+
+  it('shows a message once, however often it is named as kept', () => {
+    const teller = talk()
+    const twice = { anchorUuid: 's', uuids: ['p2', 'a2', 'p2'] }
+    compacted(teller, { preservedMessages: twice, unansweredMessages: { anchorUuid: 's', uuids: ['p2'] } })
+    expect(shown(teller)).toEqual(['b', 's', 'p2', 'a2'])
+  })
+
+  it('keeps what came between a boundary and its summary', () => {
+    const teller = talk()
+    teller.notice('compact_boundary', { uuid: 'b', parentUuid: null, logicalParentUuid: 'a2' })
+    teller.attachment({ type: 'todo', content: 'x' }, { uuid: 't' })
+    teller.user('Summary: …', { uuid: 's', isCompactSummary: true })
+    expect(shown(teller)).toEqual(['b', 't', 's'])
+  })
+
+  it('leaves a deletion in the provider’s cache alone: the messages stay as they are', () => {
+    const teller = talk()
+    teller.assistant('m3', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
+    teller.result('c1', 'text')
+    const metadata = {
+      trigger: 'auto',
+      preTokens: 2,
+      tokensSaved: 1,
+      compactedToolIds: ['c1'],
+      clearedAttachmentUUIDs: [],
+    }
+    teller.notice('microcompact_boundary', { microcompactMetadata: { ...metadata, way: 'cached' } })
+    expect([teller.view.acts, teller.view.entries.toArray().some((entry) => entry.cleared)]).toEqual([
+      [],
+      false,
+    ])
+    teller.notice('microcompact_boundary', { microcompactMetadata: { ...metadata, way: 'idle' } })
+    expect([teller.view.acts.length, teller.view.entries.toArray().some((entry) => entry.cleared)]).toEqual([
+      1,
+      true,
     ])
   })
 
@@ -101,6 +151,7 @@ describe('the view', () => {
     teller.user('five', { uuid: 'p3' })
     teller.notice('compact_undone', { uuid: 'u', of: 'b' })
     expect(shown(teller)).toEqual(['p1', 'a1', 'p2', 'a2', 'p3', 'u'])
+    expect(teller.view.rewrittenAt).toBe(7)
   })
 
   it('knows since when usage measures it', () => {

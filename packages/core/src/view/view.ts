@@ -7,6 +7,7 @@
  */
 import {
   type CompactBoundary,
+  isClearedRemotely,
   isCompactBoundary,
   isMicrocompactBoundary,
   type MicrocompactBoundary,
@@ -79,11 +80,12 @@ function step(view: View, session: Session, position: number): View {
   if (!isKnown(record)) return view
   const at = { session, position, index }
   if (isCompactBoundary(record)) return announced(view, record, at)
-  if (isMicrocompactBoundary(record)) return cleared(view, record, at)
+  if (isMicrocompactBoundary(record) && !isClearedRemotely(record.microcompactMetadata))
+    return cleared(view, record, at)
   if (record.isCompactSummary === true && view.pending !== null)
     return compacted(view, view.pending, record, at)
   if (record.type === 'system') return noticed(view, record, at)
-  return pushed(view, { record, index }, session)
+  return pushed(view, { record, index })
 }
 
 interface At {
@@ -92,13 +94,29 @@ interface At {
   readonly index: number
 }
 
-function pushed(view: View, entry: Entry, session: Session): View {
-  const entries = view.entries.push(entry)
-  const behind = view.anchored.filter((kept) => kept.anchor === entry.record.uuid)
-  if (behind.length === 0) return { ...view, entries }
-  const anchored = view.anchored.filter((kept) => kept.anchor !== entry.record.uuid)
-  let next: View = { ...view, entries, anchored }
-  for (const kept of behind) for (const item of kept.entries) next = pushed(next, item, session)
+function pushed(view: View, entry: Entry): View {
+  const { uuid } = entry.record
+  const behind = view.anchored.filter((kept) => kept.anchor === uuid)
+  const anchored = behind.length === 0 ? view.anchored : view.anchored.filter((kept) => kept.anchor !== uuid)
+  let next: View = { ...view, entries: view.entries.push(entry), anchored }
+  for (const item of behind.flatMap((kept) => kept.entries)) next = pushed(next, item)
+  return isLastOwn(view.acts.at(-1), entry.record) ? withStranded(next) : next
+}
+
+/** The last record that an act wrote: whatever was to stand behind one of them has its place by now. */
+function isLastOwn(act: Act | undefined, record: KnownRecord): boolean {
+  if (act === undefined || record.uuid === act.uuid) return false
+  if (act.batch === null) return record.uuid === act.summary
+  return record.batch?.id === act.batch && record.batch.index === record.batch.of - 1
+}
+
+/** Kept records whose anchor never came stand here: they are shown, and the damage is told. */
+function withStranded(view: View): View {
+  let next: View = { ...view, anchored: [] }
+  for (const { anchor, entries } of view.anchored) {
+    next = withDamage(next, 'missing-anchor', anchor)
+    for (const item of entries) next = { ...next, entries: next.entries.push(item) }
+  }
   return next
 }
 
@@ -120,21 +138,21 @@ function compacted(view: View, pending: Act, summary: KnownRecord, at: At): View
     rewrittenAt: at.index,
   }
   for (const uuid of kept.missing) next = withDamage(next, 'missing-preserved', uuid)
-  next = pushed(next, { record: boundary, index: at.session.branch.at(pending.position) ?? ROOT }, at.session)
-  for (const item of since(at, pending.position)) next = pushed(next, item, at.session)
-  return pushed(next, { record: summary, index: at.index }, at.session)
+  next = pushed(next, { record: boundary, index: at.session.branch.at(pending.position) ?? ROOT })
+  for (const item of since(at, pending.position)) next = pushed(next, item)
+  return pushed(next, { record: summary, index: at.index })
 }
 
 function cleared(view: View, record: MicrocompactBoundary, at: At): View {
   const act = actOf('clear', record, at.position, view.entries)
   const entries = clearEntries(view.entries, record.microcompactMetadata)
   const next = { ...view, entries, acts: [...view.acts, act], rewrittenAt: at.index }
-  return pushed(next, { record, index: at.index }, at.session)
+  return pushed(next, { record, index: at.index })
 }
 
 function noticed(view: View, record: SystemRecord, at: At): View {
   const rewritten = record.subtype === 'epoch' ? { ...view, rewrittenAt: at.index } : view
-  const next = pushed(rewritten, { record, index: at.index }, at.session)
+  const next = pushed(rewritten, { record, index: at.index })
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return undone(next, record, at)
 }
@@ -150,10 +168,11 @@ function undone(view: View, record: SystemRecord, at: At): View {
     entries: act.before,
     acts: view.acts.slice(0, -1),
     undone: gone,
+    anchored: [],
     rewrittenAt: at.index,
   }
   for (const item of since({ ...at, position: at.position + 1 }, act.position)) {
-    if (!gone.some((taken) => isOwn(item.record, taken))) next = pushed(next, item, at.session)
+    if (!gone.some((taken) => isOwn(item.record, taken))) next = pushed(next, item)
   }
   return next
 }
@@ -179,9 +198,11 @@ function actOf(kind: Act['kind'], record: SystemRecord, position: number, before
 const WHY: Partial<Record<DamageKind, string>> = {
   'boundary-without-summary': 'has no summary behind it and is left out of account',
   'missing-preserved': 'was to be kept and is not in the log',
+  'missing-anchor':
+    'is not there for kept records to stand behind: they stand at the end of what the compaction wrote',
   'bad-undo': 'is not the newest standing act, so its undoing is left out of account',
 }
 
 function withDamage(view: View, kind: DamageKind, uuid: string): View {
-  return { ...view, damage: view.damage.push({ kind, line: 0, why: `${uuid} ${WHY[kind] ?? ''}` }) }
+  return { ...view, damage: view.damage.push({ kind, line: 0, uuid, why: `${uuid} ${WHY[kind] ?? ''}` }) }
 }

@@ -225,7 +225,7 @@ function longer(piece: SentPiece, more: string): SentPiece {
   return { ...piece, text: piece.text + more }
 }
 
-function withText(sent: SentMessage, from: string, to: string): SentMessage {
+export function withText(sent: SentMessage, from: string, to: string): SentMessage {
   return withBlocks(sent, JSON.parse(JSON.stringify(blocksOf(sent.message.content)).replace(from, to)))
 }
 

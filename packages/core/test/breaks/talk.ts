@@ -11,6 +11,9 @@ export interface Talk {
   readonly view: View
   readonly flat: Flat
   readonly count: number
+  readonly last: string | null
+  /** What the ids of its records begin with. */
+  readonly ids: string
 }
 
 export const SILENCE: Talk = {
@@ -18,20 +21,22 @@ export const SILENCE: Talk = {
   view: emptyView(),
   flat: flatten(emptyView()),
   count: 0,
+  last: null,
+  ids: 'r',
 }
 
 /** One more record; `fields` may set whatever a record has. */
 export function told(talk: Talk, fields: object): Talk {
   const links = {
-    uuid: `r${talk.count}`,
-    parentUuid: talk.count === 0 ? null : `r${talk.count - 1}`,
+    uuid: `${talk.ids}${talk.count}`,
+    parentUuid: talk.last,
     timestamp: '2026-01-01T00:00:00.000Z',
     sessionId: 's',
   }
   const record = { ...links, ...fields } as unknown as SessionRecord
   const session = reduce(talk.session, record)
   const view = advance(talk.view, session)
-  return { session, view, flat: flatten(view, talk.flat), count: talk.count + 1 }
+  return { ...talk, session, view, flat: flatten(view, talk.flat), count: talk.count + 1, last: links.uuid }
 }
 
 export function prompted(talk: Talk, content: string | readonly Block[]): Talk {

@@ -1,40 +1,37 @@
 /** A detector and a provider, side by side: each request goes to both. */
 import type { Announcement } from '../../src/breaks/announcement.ts'
-import { compare } from '../../src/breaks/compare.ts'
-import type { Answer, CompareRules, Outcome } from '../../src/breaks/outcome.ts'
+import { compareAnswer } from '../../src/breaks/compare-answer.ts'
+import type { BreakRules, CacheAnswer, CacheOutcome } from '../../src/breaks/outcome.ts'
 import type { SentRequest } from '../../src/breaks/sent.ts'
-import { announce, type CacheWatch, emptyWatch, snapshot } from '../../src/breaks/watch.ts'
+import { announceAct, type CacheWatch, emptyCacheWatch, takeSnapshot } from '../../src/breaks/watch.ts'
 import type { Usage } from '../../src/conversation/record.ts'
 import { createHonestCache, type HonestCache } from './honest-cache.ts'
 import { RULES } from './rules.ts'
 
 export interface Watcher {
-  send(sent: SentRequest, said?: Omit<Answer, 'source' | 'usage'>): Sent
+  send(sent: SentRequest, said?: Omit<CacheAnswer, 'source' | 'usage'>): Sent
   announce(source: string, announcement: Announcement): void
   readonly cache: HonestCache
   readonly watch: CacheWatch
 }
 
 export interface Sent {
-  readonly outcome: Outcome
+  readonly outcome: CacheOutcome
   readonly usage: Usage
 }
 
-export function createWatcher(
-  rules: CompareRules = RULES,
-  cache: HonestCache = createHonestCache(),
-): Watcher {
-  let watch = emptyWatch()
+export function createWatcher(rules: BreakRules = RULES, cache: HonestCache = createHonestCache()): Watcher {
+  let watch = emptyCacheWatch()
   return {
     send(sent, said = {}) {
-      watch = snapshot(watch, sent, rules.policy)
+      watch = takeSnapshot(watch, sent, rules.policy)
       const usage = cache.answer(sent)
-      const done = compare(watch, { ...said, source: sent.source, usage }, rules)
+      const done = compareAnswer(watch, { ...said, source: sent.source, usage }, rules)
       watch = done.watch
       return { outcome: done.outcome, usage }
     },
     announce(source, announcement) {
-      watch = announce(watch, source, announcement)
+      watch = announceAct(watch, source, announcement)
     },
     cache,
     get watch() {

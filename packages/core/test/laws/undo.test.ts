@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { Choices, clearSession, compactSession, generateSession } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { chooseUndo, flatten, messagesOf, type View } from '../../src/index.ts'
+import { chooseUndo, flatten, isKnown, messagesOf, type View } from '../../src/index.ts'
 import { sessions } from './sessions.ts'
 
 const request = (view: View): string => JSON.stringify(messagesOf(flatten(view)))
@@ -28,6 +28,37 @@ describe('law 7: undo gives exactly the requests from before', () => {
         }
       }),
       { numRuns: 80 },
+    )
+  })
+
+  it('of everything: what is left is what was said, and nothing of it cleared', () => {
+    fc.assert(
+      fc.property(sessions(), ({ teller, records }) => {
+        while (teller.view.acts.length > 0) {
+          const choice = chooseUndo(teller.view)
+          if (!choice.ok) throw new Error(choice.message)
+          teller.notice(choice.subtype, { of: choice.act.uuid })
+        }
+        const acts = new Set(
+          teller.view.undone.flatMap(({ uuid, summary, batch }) =>
+            [uuid, summary, batch].filter((id) => id !== null),
+          ),
+        )
+        const said = [...teller.session.branch].map((index) => teller.session.records.at(index))
+        const left = said.filter(
+          (record) =>
+            record !== undefined &&
+            isKnown(record) &&
+            !acts.has(record.uuid) &&
+            !acts.has(record.batch?.id ?? ''),
+        )
+        expect(teller.view.entries.toArray().map((entry) => entry.record.uuid)).toEqual(
+          left.map((record) => record?.uuid),
+        )
+        expect(teller.view.entries.toArray().filter((entry) => entry.cleared !== undefined)).toEqual([])
+        expect(records.length).toBeGreaterThan(0)
+      }),
+      { numRuns: 120 },
     )
   })
 

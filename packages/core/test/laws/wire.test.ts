@@ -38,7 +38,9 @@ describe('law 2: wire', () => {
           view = advance(view, session)
           flat = flatten(view, flat)
           repaired += flat.tailRepairs.length
-          expect(validate({ ...request, messages: messagesOf(flat) }, profile)).toEqual([])
+          // Before anything is said there is no request.
+          const messages = messagesOf(flat)
+          if (messages.length > 0) expect(validate({ ...request, messages }, profile)).toEqual([])
         }
       }),
       { numRuns: 80 },

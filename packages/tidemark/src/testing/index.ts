@@ -27,5 +27,11 @@ export { journalCases } from './journal-cases.ts'
 export { type JournalSubject, readAll } from './journal-subject.ts'
 export { createMemoryBlobs } from './memory-blobs.ts'
 export { createMemoryJournal, type MemoryStore } from './memory-journal.ts'
-export { clearSession, compactSession, type GeneratedSession, generateSession } from './session-generator.ts'
+export {
+  clearSession,
+  compactSession,
+  continueSession,
+  type GeneratedSession,
+  generateSession,
+} from './session-generator.ts'
 export { type Extra, Teller } from './teller.ts'

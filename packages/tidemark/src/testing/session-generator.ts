@@ -34,9 +34,18 @@ export function generateSession(
   options: { readonly settled?: boolean } = {},
 ): GeneratedSession {
   const teller = new Teller('generated')
-  prompt(teller, choices)
-  while (!choices.isSpent) STEPS[choices.below(STEPS.length)]?.(teller, choices, options.settled === true)
+  if (!choices.oneIn(20)) prompt(teller, choices)
+  continueSession(teller, choices, options)
   return { records: teller.records, teller }
+}
+
+/** The story goes on from where the teller stands. */
+export function continueSession(
+  teller: Teller,
+  choices: Choices,
+  options: { readonly settled?: boolean } = {},
+): void {
+  while (!choices.isSpent) STEPS[choices.below(STEPS.length)]?.(teller, choices, options.settled === true)
 }
 
 type Step = (teller: Teller, choices: Choices, settled: boolean) => void
@@ -91,19 +100,23 @@ function respond(teller: Teller, choices: Choices, settled: boolean): void {
 
 function openingBlocks(teller: Teller, choices: Choices) {
   const thinking = choices.oneIn(2) ? [thinkingBlock(choices)] : []
-  const server = choices.oneIn(5) ? serverPair(teller.id('srv'), choices) : []
+  const pair = choices.oneIn(5) ? serverPair(teller.id('srv'), choices) : []
+  // Now and then the search is still under way.
+  const server = pair.length > 0 && choices.oneIn(5) ? pair.slice(0, 1) : pair
   const strange = choices.oneIn(8) ? [{ type: 'hologram', frames: [1], more: { a: 1 } }] : []
   return [...thinking, ...server, ...strange, { type: 'text', text: textFrom(choices) }]
 }
 
 function attach(teller: Teller, choices: Choices): void {
   const kind = choices.pick(['todo', 'file', 'nested_memory', 'something_new'])
-  teller.attachment({ type: kind, path: `/src/${choices.below(3)}.md`, content: textFrom(choices) })
+  const hidden = choices.oneIn(6) ? { isScreenOnly: true } : {}
+  teller.attachment({ type: kind, path: `/src/${choices.below(3)}.md`, content: textFrom(choices) }, hidden)
 }
 
 function remark(teller: Teller, choices: Choices): void {
-  const kind = choices.below(4)
+  const kind = choices.below(5)
   if (kind === 0) teller.user(textFrom(choices), { isMeta: true })
+  else if (kind === 4) teller.system(textFrom(choices))
   else if (kind === 1) teller.notice('turn_duration', { content: 'took a while' })
   else if (kind === 2)
     teller.foreign({
@@ -184,6 +197,7 @@ export function clearSession(teller: Teller, choices: Choices): void {
     record.type === 'assistant' ? blocksOf(record.message.content).filter(isToolUse) : [],
   )
   const attachments = shown.filter((record) => record.type === 'attachment')
+  const responses = shown.flatMap((record) => (record.type === 'assistant' ? [record.message.id] : []))
   const some = <T>(items: readonly T[]): readonly T[] => items.filter(() => choices.oneIn(2))
   const ids = some(results).map((block) => block.tool_use_id)
   teller.notice('microcompact_boundary', {
@@ -194,6 +208,7 @@ export function clearSession(teller: Teller, choices: Choices): void {
       tokensSaved: 1,
       compactedToolIds: ids,
       clearedAttachmentUUIDs: some(attachments).map((record) => record.uuid),
+      ...(choices.oneIn(4) ? { clearedThinking: some(responses) } : {}),
       ...(choices.oneIn(2) ? { notes: Object.fromEntries(ids.map((id) => [id, `blob ${id}`])) } : {}),
       ...(choices.oneIn(3)
         ? { clearedInputs: some(calls).map((block) => ({ toolUseId: block.id, field: 'content' })) }

@@ -1,0 +1,80 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { firstNonJson, isTooDeep, MAX_DEPTH } from './json.ts'
+
+function lists(levels: number): unknown {
+  return JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+}
+
+function objects(levels: number): unknown {
+  return JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)
+}
+
+const cycle: Record<string, unknown> = {}
+cycle.within = { itself: cycle }
+
+describe('isTooDeep', () => {
+  it.each([
+    [1, false],
+    [MAX_DEPTH, false],
+    [MAX_DEPTH + 1, true],
+    [20_000, true],
+  ])('%i levels: %s', (levels, expected) => {
+    expect([isTooDeep(lists(levels)), isTooDeep(objects(levels))]).toEqual([expected, expected])
+  })
+
+  it('counts levels, not values', () => {
+    expect(isTooDeep(Array.from({ length: 5_000 }, () => ({ a: [1] })))).toBe(false)
+    expect([isTooDeep(null), isTooDeep('text'), isTooDeep(undefined)]).toEqual([false, false, false])
+  })
+
+  it('of a value that holds itself is true', () => {
+    expect(isTooDeep(cycle)).toBe(true)
+  })
+})
+
+describe('firstNonJson', () => {
+  // biome-ignore lint/suspicious/noSparseArray: that is what is asked about
+  const gap = [, 1]
+  it.each<[string, unknown, string | null]>([
+    ['an object', { a: [1, 'x', null, { b: false }] }, null],
+    ['an object without prototype', Object.assign(Object.create(null), { a: 1 }), null],
+    ['an own key named __proto__', JSON.parse('{"__proto__":[1]}'), null],
+    ['undefined', { a: [1, undefined] }, 'a.1'],
+    ['NaN', { a: { b: Number.NaN } }, 'a.b'],
+    ['a Date', new Date(0), '(value)'],
+    ['a cycle', cycle, 'within.itself'],
+    ['a gap in a list', { a: gap }, 'a.0'],
+    ['a list of gaps', { a: new Array(3) }, 'a.0'],
+    ['a list with a field of its own', { a: Object.assign([1], { extra: 1 }) }, 'a'],
+    ['a gap and a field that make up for each other', Object.assign([...gap], { extra: 1 }), '0'],
+    ['a gap that a field makes up for', Object.assign(gap.slice(), { extra: 1 }), '0'],
+    ['as many levels as may be', lists(MAX_DEPTH), null],
+  ])('of %s', (_name, value, expected) => {
+    expect(firstNonJson(value)).toBe(expected)
+  })
+
+  it('names a place in what is nested too deeply, however deep it goes on', () => {
+    for (const levels of [MAX_DEPTH + 1, 20_000])
+      expect(firstNonJson(lists(levels))).toBe(Array.from({ length: MAX_DEPTH }, () => '0').join('.'))
+  })
+
+  it('passes what comes out of a JSON round trip as it was, and nothing else', () => {
+    fc.assert(
+      fc.property(fc.anything({ withSparseArray: true, withNullPrototype: true }), (value) => {
+        if (firstNonJson(value) === null)
+          expect(JSON.parse(JSON.stringify(value), withoutMinus)).toEqual(withoutMinusIn(value))
+      }),
+    )
+    fc.assert(fc.property(fc.jsonValue(), (value) => expect(firstNonJson(value)).toBe(null)))
+  })
+})
+
+/** -0 is the one thing that JSON changes and that passes. */
+function withoutMinus(_key: string, value: unknown): unknown {
+  return Object.is(value, -0) ? 0 : value
+}
+
+function withoutMinusIn(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value, withoutMinus))
+}

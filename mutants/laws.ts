@@ -137,8 +137,8 @@ export const mutants: readonly Mutant[] = [
     name: 'kept-messages-stand-in-the-wrong-order',
     law: 'kept messages',
     file: 'packages/core/src/view/kept.ts',
-    find: 'return list.uuids.flatMap((uuid) => {',
-    replace: 'return [...list.uuids].reverse().flatMap((uuid) => {',
+    find: 'return uuids.flatMap((uuid) => {',
+    replace: 'return [...uuids].reverse().flatMap((uuid) => {',
     tests: [`${LAWS}/kept`],
   },
   {
@@ -170,8 +170,8 @@ export const mutants: readonly Mutant[] = [
     name: 'every-fork-is-a-branch',
     law: 'branches',
     file: 'packages/core/src/conversation/branch.ts',
-    find: 'parent === ROOT || onBranch(branch, parent) ||',
-    replace: 'parent === index - 1 ||',
+    find: 'const follows = parent === ROOT || onBranch(branch, parent)',
+    replace: 'const follows = parent === index - 1',
     tests: ['packages/core/src/conversation/branch'],
   },
   {

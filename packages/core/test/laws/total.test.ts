@@ -132,4 +132,48 @@ describe('total: any JSON that is taken for a record', () => {
     )
     expect(taken).toBeGreaterThan(300)
   })
+
+  const call = {
+    type: 'assistant',
+    uuid: 'a',
+    parentUuid: 'p',
+    message: { id: 'm', model: 'm', content: [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }] },
+  }
+  const clearing = (metadata: object) => ({
+    type: 'system',
+    uuid: 's',
+    parentUuid: 'a',
+    subtype: 'microcompact_boundary',
+    microcompactMetadata: metadata,
+  })
+
+  it.each([
+    [
+      'a notice with a pin that is none',
+      { type: 'system', uuid: 's', parentUuid: 'a', subtype: 'x', pin: null },
+    ],
+    ['raw texts that are no list', { ...call, uuid: 's', rawBlocks: {} }],
+    [
+      'a result with nothing in its list',
+      {
+        type: 'user',
+        uuid: 's',
+        parentUuid: 'a',
+        message: { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content: [null] }] },
+      },
+    ],
+    ['a clearing of a number', clearing({ clearedThinking: 5, compactedToolIds: 7 })],
+    ['a clearing of inputs that are no list', clearing({ clearedInputs: {} })],
+    ['a clearing of no inputs', clearing({ clearedInputs: null, notes: [] })],
+    ['a clearing without saying of what', { ...clearing({}), microcompactMetadata: undefined }],
+  ])('%s', (_, odd) => {
+    const prompt = { type: 'user', uuid: 'p', parentUuid: null, message: { role: 'user', content: 'go' } }
+    const records = [prompt, call, odd].map((value) => decodeRecord(value))
+    expect(records.map((item) => item.ok)).toEqual([true, true, true])
+    const session = records.reduce(
+      (folded, item) => (item.ok ? reduce(folded, item.record) : folded),
+      emptySession(),
+    )
+    expect(messagesOf(flatten(viewOf(session))).length).toBeGreaterThan(1)
+  })
 })

@@ -69,8 +69,16 @@ export function anthropicProfile(model: ModelEntry, version: AnthropicVersion): 
       turnScoped: isPlaced,
       messageEffort: capabilities.messageEffort === true,
     },
-    tools: { forcedChoice: capabilities.forcedToolChoice === true ? 'allowed' : 'refused' },
-    thinking: { ...thinkingOf(model), closing: 'not-at-end', signed: true },
+    tools: {
+      namePattern: '^[a-zA-Z0-9_-]{1,128}$',
+      forcedChoice: capabilities.forcedToolChoice === true ? 'allowed' : 'refused',
+    },
+    thinking: {
+      ...thinkingOf(model),
+      budgetOverBetas: ['interleaved-thinking-2025-05-14'],
+      closing: 'not-at-end',
+      signed: true,
+    },
     cache: { ...cacheOf(model), automatic: true, collapsesToolRuns: true },
     sizes: sizesOf(model),
     ...editsOf(model),

@@ -1,0 +1,187 @@
+/**
+ * A conversation as the engine would lead it, request by request: what is new about the prefix is appended, the
+ * request assembled, its reading foreseen, sent to a cache, learnt from and answered. For laws and tests.
+ */
+import { Teller } from 'tidemark/testing'
+import {
+  advanceCheck,
+  type Block,
+  type Checked,
+  createPolicy,
+  createProfile,
+  type Epoch,
+  type Finding,
+  type Flat,
+  flatten,
+  type JsonObject,
+  type Payload,
+  type Profile,
+  startCheck,
+  type Usage,
+} from '../../src/index.ts'
+import { type AssembledRequest, assembleRequest } from '../../src/prompt/assemble.ts'
+import { type ChangeRules, changesOf, type PrefixChange } from '../../src/prompt/changes.ts'
+import { type HeldEdge, holdEdge, NO_EDGE } from '../../src/prompt/edge.ts'
+import { openEpoch, type Present } from '../../src/prompt/epoch.ts'
+import { type Forecast, forecastRead } from '../../src/prompt/forecast.ts'
+import { type Front, frontOf } from '../../src/prompt/front.ts'
+import { mustHold } from '../../src/prompt/hold.ts'
+import { learn } from '../../src/prompt/learn.ts'
+import { type Lineage, NO_LINEAGE } from '../../src/prompt/lineage.ts'
+import { payloadOf, requestFindings } from '../../src/prompt/spell.ts'
+import { epochRecord, type RecordBody } from '../../src/prompt/tell.ts'
+import { advanceTold, nothingTold, type Told } from '../../src/prompt/told.ts'
+import { ProviderCache } from './provider-cache.ts'
+
+/** What a present-day provider takes. */
+export const PROFILE: Profile = createProfile({
+  roles: { consecutive: 'merged', system: 'placed', prefill: 'allowed' },
+  thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
+  cache: { collapsesToolRuns: true },
+})
+export const POLICY = createPolicy({})
+
+export function tool(name: string, description = name): JsonObject {
+  return { name, description, input_schema: { type: 'object' } }
+}
+
+export const PRESENT: Present = {
+  sections: [
+    { name: '@attribution', part: 'static', text: 'bill: me' },
+    { name: '@identity', part: 'static', text: 'You are an agent.' },
+    { name: 'rules', part: 'static', text: 'Be careful.' },
+    { name: 'environment', part: 'dynamic', text: 'Linux' },
+    { name: 'git', part: 'volatile', text: 'clean' },
+  ],
+  tools: [tool('Read'), tool('Bash'), tool('Edit')],
+  model: 'model-a',
+  parameters: { max_tokens: 1000 },
+}
+
+export interface Asked {
+  readonly request: AssembledRequest
+  readonly payload: Payload
+  readonly findings: readonly Finding[]
+  readonly forecast: Forecast
+  readonly usage: Usage
+  readonly changes: readonly PrefixChange[]
+}
+
+export class Conversation {
+  readonly teller: Teller
+  readonly profile: Profile
+  readonly cache: ProviderCache
+  now = 1_800_000_000_000
+  present: Present = PRESENT
+  rules: Partial<ChangeRules> = {}
+  clears = true
+  ttl: string | null = '5m'
+  told: Told = nothingTold()
+  flat: Flat | undefined
+  front: Front | undefined
+  previous: AssembledRequest | undefined
+  lineage: Lineage = NO_LINEAGE
+  edge: HeldEdge = NO_EDGE
+  #checked: Checked
+  #answeredAt = -1
+
+  constructor(profile: Profile = PROFILE, teller: Teller = new Teller('led')) {
+    this.teller = teller
+    this.profile = profile
+    this.cache = new ProviderCache(profile.cache.minimumTokens ?? 0)
+    this.#checked = startCheck(profile)
+  }
+
+  open(): Epoch {
+    const epoch = openEpoch(this.present, this.profile)
+    this.append([epochRecord(epoch)])
+    return epoch
+  }
+
+  append(records: readonly RecordBody[]): void {
+    this.teller.batch(() => {
+      for (const record of records) {
+        if (record.type === 'attachment') this.teller.attachment(record.attachment, { isMeta: true })
+        else if (record.type === 'user') this.teller.system(record.message.content)
+        else this.teller.notice(record.subtype ?? '', { ...record })
+      }
+    })
+  }
+
+  /** Everything up to the request, which is not sent yet. */
+  assemble(): { readonly request: AssembledRequest; readonly changes: readonly PrefixChange[] } {
+    const changes: PrefixChange[] = []
+    this.#advance()
+    if (this.told.standing === null) this.open()
+    for (let change = this.#change(); change.kind !== 'none'; change = this.#change()) {
+      changes.push(change)
+      this.append(change.records)
+      if (changes.length > 3) throw new Error(`no end of changes: ${JSON.stringify(changes)}`)
+    }
+    return { request: this.#assembled(), changes }
+  }
+
+  ask(): Asked {
+    const { request, changes } = this.assemble()
+    const findings = requestFindings(this.#checked, request)
+    const payload = payloadOf(request)
+    const forecast = forecastRead(this.lineage, { request, now: this.now, profile: this.profile })
+    const usage = this.cache.ask(payload, this.now)
+    this.lineage = learn(this.lineage, forecast, usage)
+    this.previous = request
+    return { request, payload, findings, forecast, usage, changes }
+  }
+
+  answer(blocks: readonly Block[]): string {
+    const id = this.teller.id('msg')
+    this.teller.assistant(id, blocks)
+    this.#answeredAt = this.teller.session.tip
+    return id
+  }
+
+  #advance(): void {
+    const { session, view } = this.teller
+    this.told = advanceTold(this.told, session, view)
+    this.flat = flatten(view, this.flat)
+    this.#checked = advanceCheck(this.#checked, this.flat)
+  }
+
+  #change(): PrefixChange {
+    this.#advance()
+    const { told, flat, profile } = this
+    if (told.standing === null || flat === undefined) throw new Error('no epoch')
+    return changesOf({ ...told, standing: told.standing }, this.present, {
+      profile,
+      volatile: 'delta',
+      lateTools: 'announce',
+      isBound: false,
+      holds: mustHold(flat, profile),
+      ...this.rules,
+    })
+  }
+
+  #assembled(): AssembledRequest {
+    const { told, flat, profile, ttl, clears } = this
+    if (told.standing === null || flat === undefined) throw new Error('no epoch')
+    const { rewrittenAt } = this.teller.view
+    const isAnswered = this.#answeredAt > rewrittenAt
+    const firstClearable = this.firstClearable()
+    this.edge = holdEdge(this.edge, { firstClearable, rewrittenAt, isAnswered, flat })
+    this.front = frontOf(told.standing, { previous: this.front })
+    const { markers } = POLICY.cache
+    const question = { front: this.front, flat, profile, markers, ttl, clears, edge: this.edge }
+    return assembleRequest(question, this.previous)
+  }
+
+  /** Every result but the stubs left by a clearing, for want of a tier that knows better. */
+  firstClearable(): string | null {
+    for (const { record, cleared } of this.teller.view.entries) {
+      if (record.type !== 'user' || typeof record.message.content === 'string') continue
+      for (const block of record.message.content) {
+        const id = String(block.tool_use_id)
+        if (block.type === 'tool_result' && !cleared?.results.some((result) => result.id === id)) return id
+      }
+    }
+    return null
+  }
+}

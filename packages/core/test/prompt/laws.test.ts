@@ -1,0 +1,197 @@
+import fc from 'fast-check'
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import {
+  type ApiMessage,
+  type Payload,
+  type SessionRecord,
+  sessionOf,
+  validate,
+  viewOf,
+} from '../../src/index.ts'
+import { captureParams, fork } from '../../src/prompt/fork.ts'
+import { payloadOf } from '../../src/prompt/spell.ts'
+import { advanceTold, nothingTold, type Told } from '../../src/prompt/told.ts'
+import { Conversation, PROFILE } from './conversation.ts'
+import { lead, led } from './led.ts'
+
+/** What a cache sees of a payload, block by block, markers aside. */
+function fragmentsOf({ tools = [], system = [], messages }: Payload): readonly string[] {
+  const blocks = [...tools, ...(typeof system === 'string' ? [] : system)]
+  return [...blocks.map((block) => bare('front', block)), ...messages.flatMap(messageFragments)]
+}
+
+function messageFragments({ role, content }: ApiMessage): readonly string[] {
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  return blocks.map((block) => bare(role, block))
+}
+
+function bare(zone: string, block: object): string {
+  const { cache_control: _, ...rest } = block as { cache_control?: unknown }
+  return `${zone} ${JSON.stringify(rest)}`
+}
+
+const markersIn = (payload: Payload): number => JSON.stringify(payload).split('"cache_control"').length - 1
+
+const foldOf = ({ standing, sections, tools }: Told) => ({ standing, sections, tools })
+
+describe('law 5: prefix, epochs and deltas included', () => {
+  it('every request extends the one before except at declared breaks', () => {
+    let compared = 0
+    let deltas = 0
+    fc.assert(
+      fc.property(led(), (story) => {
+        let before: readonly string[] = []
+        lead(story, ({ payload, changes }, step) => {
+          const now = fragmentsOf(payload)
+          const isBreak = step !== 'turn' || changes.some((each) => each.kind === 'epoch' && each.breaksCache)
+          deltas += changes.filter(({ kind }) => kind === 'delta').length
+          if (!isBreak) {
+            expect(now.slice(0, before.length)).toEqual(before)
+            compared += 1
+          }
+          before = now
+        })
+      }),
+      { numRuns: 100 },
+    )
+    expect(compared).toBeGreaterThan(300)
+    expect(deltas).toBeGreaterThan(50)
+  })
+})
+
+describe('law 2: wire, markers included', () => {
+  it('every request is one a provider takes, with at most four markers', () => {
+    fc.assert(
+      fc.property(led(), fc.boolean(), (story, clears) => {
+        story.conversation.clears = clears
+        lead(story, ({ payload, findings }) => {
+          expect(findings).toEqual([])
+          expect(validate(payload, PROFILE)).toEqual([])
+          expect(markersIn(payload)).toBeLessThanOrEqual(4)
+          if (!clears) expect(markersIn({ ...payload, system: [], tools: [] })).toBe(1)
+        })
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
+
+describe('law 1: replay of the prefix', () => {
+  it('the log read again in another process gives the same request', () => {
+    let whole = 0
+    fc.assert(
+      fc.property(led(), (story) => {
+        const { conversation } = story
+        lead(story, () => {})
+        const { request } = conversation.assemble()
+        const again = new Conversation(conversation.profile, new Teller('led'))
+        for (const line of conversation.teller.records.map((record) => JSON.stringify(record)))
+          again.teller.foreign(JSON.parse(line) as SessionRecord)
+        again.present = conversation.present
+        const reread = again.assemble()
+        expect(reread.changes).toEqual([])
+        expect(fragmentsOf(payloadOf(reread.request))).toEqual(fragmentsOf(payloadOf(request)))
+        // Where the edge has just moved, the other process does not know from where.
+        if (conversation.edge.left !== null) return
+        expect(JSON.stringify(payloadOf(reread.request))).toBe(JSON.stringify(payloadOf(request)))
+        whole += 1
+      }),
+      { numRuns: 100 },
+    )
+    expect(whole).toBeGreaterThan(50)
+  })
+
+  it('what was told, kept up to date, equals what is folded from scratch', () => {
+    fc.assert(
+      fc.property(led(), (story) => {
+        const { conversation } = story
+        lead(story, () => {
+          const { records } = conversation.teller
+          const session = sessionOf(records)
+          const fresh = advanceTold(nothingTold(), session, viewOf(session))
+          expect(foldOf(conversation.told)).toEqual(foldOf(fresh))
+        })
+      }),
+      { numRuns: 40 },
+    )
+  })
+})
+
+describe('law: what is foreseen of the cache', () => {
+  it('a figure that is certain is the one the provider bills', () => {
+    let certain = 0
+    let hits = 0
+    fc.assert(
+      fc.property(led(), (story) => {
+        lead(story, ({ forecast, usage }) => {
+          if (!forecast.isCertain) return
+          expect([forecast.why, forecast.read]).toEqual([forecast.why, usage.cache_read_input_tokens])
+          certain += 1
+          hits += forecast.read > 0 ? 1 : 0
+        })
+      }),
+      { numRuns: 100 },
+    )
+    expect(certain).toBeGreaterThan(300)
+    expect(hits).toBeGreaterThan(200)
+  })
+
+  it('without a rewrite or a pause all that the request before left is read', () => {
+    let warm = 0
+    fc.assert(
+      fc.property(led(), (story) => {
+        let [left, at] = [0, 0]
+        lead(story, ({ usage, changes }, step) => {
+          const { now } = story.conversation
+          const isBreak = step !== 'turn' || changes.some((each) => each.kind === 'epoch' && each.breaksCache)
+          if (!isBreak && now - at < 300_000) {
+            expect(usage.cache_read_input_tokens).toBe(left)
+            warm += 1
+          }
+          left = Number(usage.cache_read_input_tokens) + Number(usage.cache_creation_input_tokens)
+          at = now
+        })
+      }),
+      { numRuns: 100 },
+    )
+    expect(warm).toBeGreaterThan(200)
+  })
+})
+
+describe('law: forks', () => {
+  it('say what their parent said, write nothing and leave it unaffected', () => {
+    let forks = 0
+    fc.assert(
+      fc.property(led(), (story) => {
+        const { conversation } = story
+        lead(story, ({ request, payload, usage }) => {
+          const parent = JSON.stringify(payload)
+          const made = fork(
+            captureParams(request, conversation.profile),
+            [{ role: 'user', content: 'sum up' }],
+            {
+              ttl: '5m',
+            },
+          )
+          if (!made.ok) throw new Error(made.message)
+          const forked = payloadOf(made.request)
+          const before = fragmentsOf(payload)
+          expect(fragmentsOf(forked).slice(0, before.length)).toEqual(before)
+          expect(fragmentsOf(forked)).toHaveLength(before.length + 1)
+          expect(validate(forked, conversation.profile)).toEqual([])
+          const entries = conversation.cache.size
+          const read = conversation.cache.ask(forked, conversation.now)
+          expect(read.cache_read_input_tokens).toBe(
+            Number(usage.cache_read_input_tokens) + Number(usage.cache_creation_input_tokens),
+          )
+          expect([read.cache_creation_input_tokens, conversation.cache.size]).toEqual([0, entries])
+          expect(JSON.stringify(payloadOf(request))).toBe(parent)
+          forks += 1
+        })
+      }),
+      { numRuns: 40 },
+    )
+    expect(forks).toBeGreaterThan(150)
+  })
+})

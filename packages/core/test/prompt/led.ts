@@ -1,0 +1,83 @@
+/** Conversations led by a list of choices: prompts, tool loops, wide turns, changes, pauses, clearings, undo, compactions, rewinds. */
+import fc from 'fast-check'
+import { Choices, clearSession, compactSession } from 'tidemark/testing'
+import { type Block, isPrompt, type JsonObject } from '../../src/index.ts'
+import { type Asked, Conversation, tool } from './conversation.ts'
+
+/** A step of the story; what it does to the cache is for the law to know. */
+export type Step = 'turn' | 'clear' | 'undo' | 'compact' | 'rewind'
+
+export interface Led {
+  readonly conversation: Conversation
+  readonly choices: Choices
+}
+
+export function led(make: () => Conversation = () => new Conversation()): fc.Arbitrary<Led> {
+  const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 30, maxLength: 400, size: 'max' })
+  return numbers.map((list) => ({ conversation: make(), choices: new Choices(list) }))
+}
+
+/** Leads it to the end; `visit` sees every request and what came before it. */
+export function lead({ conversation, choices }: Led, visit: (asked: Asked, step: Step) => void): void {
+  conversation.teller.user('begin')
+  let step: Step = 'turn'
+  while (!choices.isSpent) {
+    change(conversation, choices)
+    visit(conversation.ask(), step)
+    respond(conversation, choices)
+    conversation.now += choices.oneIn(9) ? 400_000 : 30_000
+    step = act(conversation, choices)
+  }
+}
+
+function change(conversation: Conversation, choices: Choices): void {
+  const { present } = conversation
+  if (choices.oneIn(3)) {
+    const text = `${choices.below(4)} files changed`
+    const sections = present.sections.map((each) => (each.name === 'git' ? { ...each, text } : each))
+    conversation.present = { ...present, sections }
+  }
+  if (choices.oneIn(12)) {
+    const name = `mcp__${choices.below(3)}`
+    const others = conversation.present.tools.filter((each) => each.name !== name)
+    const tools: readonly JsonObject[] = choices.oneIn(2) ? others : [...others, tool(name)]
+    conversation.present = { ...conversation.present, tools }
+  }
+}
+
+function respond(conversation: Conversation, choices: Choices): void {
+  const { teller } = conversation
+  const calls = choices.oneIn(10) ? 24 : choices.below(3)
+  const uses = Array.from({ length: calls }, (_, index): Block => {
+    const input = { path: `/src/${choices.below(9)}.ts`, index }
+    return { type: 'tool_use', id: teller.id('call'), name: 'Read', input }
+  })
+  const weave = choices.oneIn(3)
+  const opening: readonly Block[] = choices.oneIn(2)
+    ? [{ type: 'thinking', thinking: 'hm', signature: teller.id('sig') }]
+    : []
+  const said = uses.flatMap((use, index) => (weave ? [{ type: 'text', text: `next ${index}` }, use] : [use]))
+  conversation.answer([...opening, { type: 'text', text: `word ${choices.below(99)}` }, ...said])
+  for (const use of uses)
+    teller.result(String(use.id), `result ${choices.below(999)}`.repeat(1 + choices.below(9)))
+  if (calls === 0) teller.user(`go on ${choices.below(999)}`)
+}
+
+function act({ teller }: Conversation, choices: Choices): Step {
+  const kind = choices.below(14)
+  if (kind === 1) clearSession(teller, choices)
+  else if (kind === 2) compactSession(teller, choices)
+  else if (kind === 3) {
+    const newest = teller.view.acts.at(-1)
+    if (newest === undefined) return 'turn'
+    teller.notice(newest.kind === 'compact' ? 'compact_undone' : 'clear_undone', { of: newest.uuid })
+    return 'undo'
+  } else if (kind === 4) {
+    const prompts = teller.records.filter(isPrompt)
+    const target = prompts[choices.below(prompts.length)]
+    if (target === undefined) return 'turn'
+    teller.user(`again ${choices.below(99)}`, { parentUuid: target.parentUuid })
+    return 'rewind'
+  }
+  return kind === 1 ? 'clear' : kind === 2 ? 'compact' : 'turn'
+}

@@ -1,0 +1,68 @@
+/**
+ * The lines of a Codex rollout, brought into one shape. Today a line is `{timestamp, type, payload}`; until
+ * September 2025 the first line was a bare header and the others bare items of a response.
+ */
+import { isObject } from '@tidemark/core'
+
+export type Fields = { readonly [field: string]: unknown }
+
+export interface CodexLine {
+  readonly type: string
+  readonly timestamp: string | null
+  readonly payload: Fields
+}
+
+/** Kinds of line that Codex writes. More may come: what has a payload is read, whatever its type. */
+const LINE_TYPES = new Set([
+  'session_meta',
+  'turn_context',
+  'response_item',
+  'event_msg',
+  'compacted',
+  'world_state',
+  'inter_agent_communication',
+  'inter_agent_communication_metadata',
+  'token_usage_record',
+  'rollout_reference',
+])
+
+/** Kinds of item that stood bare on their lines. */
+const BARE_TYPES = new Set([
+  'message',
+  'reasoning',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'local_shell_call',
+  'web_search_call',
+])
+
+/** Can the line be told from those of other programs? */
+export function isCodexLine(value: Fields): boolean {
+  if (typeof value.uuid === 'string') return false
+  if (isObject(value.payload)) return typeof value.type === 'string' && LINE_TYPES.has(value.type)
+  return isBareHeader(value) || isState(value) || isBareItem(value)
+}
+
+/** Null where it is no line of a rollout. */
+export function codexLineOf(value: Fields): CodexLine | null {
+  const timestamp = typeof value.timestamp === 'string' ? value.timestamp : null
+  const { type, payload } = value
+  if (typeof type === 'string' && isObject(payload)) return { type, timestamp, payload }
+  if (isBareHeader(value)) return { type: 'session_meta', timestamp, payload: value }
+  if (isState(value)) return { type: 'state', timestamp, payload: value }
+  return isBareItem(value) ? { type: 'response_item', timestamp, payload: value } : null
+}
+
+function isBareHeader({ type, id, timestamp }: Fields): boolean {
+  return type === undefined && typeof id === 'string' && typeof timestamp === 'string'
+}
+
+function isState(value: Fields): boolean {
+  return typeof value.record_type === 'string'
+}
+
+function isBareItem({ type, payload, uuid }: Fields): boolean {
+  return typeof type === 'string' && BARE_TYPES.has(type) && payload === undefined && uuid === undefined
+}

@@ -1,0 +1,89 @@
+/** Codex's tool calls and their outputs as blocks. */
+import {
+  type Block,
+  isObject,
+  type Json,
+  objectText,
+  type RawBlock,
+  readJson,
+  survives,
+} from '@tidemark/core'
+import { isTooDeep } from '../depth.ts'
+import type { Fields } from './codex-line.ts'
+import { contentBlocks } from './content-blocks.ts'
+
+export interface CallBlock {
+  readonly block: Block
+  /** The exact text of the block, where parsing the arguments would change them. */
+  readonly raw: readonly RawBlock[]
+}
+
+/** Null where it is no call: without name or id there is nothing to answer. */
+export function callBlock(item: Fields, id: string): CallBlock | null {
+  const name = callName(item)
+  if (name === null) return null
+  const given = item.arguments
+  const parsed = typeof given === 'string' ? argumentsOf(given) : undefined
+  const block = { type: 'tool_use', id, name, input: inputOf(item, parsed) }
+  const isExact = typeof given !== 'string' || !isObject(parsed) || survives(given)
+  return { block, raw: isExact ? [] : [{ index: 0, text: rawText({ id, name }, given) }] }
+}
+
+/** Undefined where they do not parse, or to something that nobody could walk through. */
+function argumentsOf(text: string): Json | undefined {
+  const value = readJson(text)
+  return isTooDeep(value) ? undefined : value
+}
+
+/** The id that the output of the call will name; older local shell calls have none but their own. */
+export function callIdOf(item: Fields): string | null {
+  if (typeof item.call_id === 'string' && item.call_id !== '') return item.call_id
+  return item.type === 'local_shell_call' && typeof item.id === 'string' ? item.id : null
+}
+
+/** Null where the output is neither text nor content. */
+export function resultBlock(item: Fields, id: string): Block | null {
+  if (item.type === 'tool_search_output') return resultOf(id, textOf(item.tools))
+  const { output } = item
+  if (!isObject(output)) return resultOf(id, contentOf(output))
+  const block = resultOf(id, contentOf(output.content))
+  return block !== null && output.success === false ? { ...block, is_error: true } : block
+}
+
+function resultOf(id: string, content: string | readonly Block[] | null): Block | null {
+  return content === null ? null : { type: 'tool_result', tool_use_id: id, content }
+}
+
+const NAMES: ReadonlyMap<unknown, string> = new Map([
+  ['local_shell_call', 'local_shell'],
+  ['tool_search_call', 'tool_search'],
+])
+
+function callName({ type, name, namespace }: Fields): string | null {
+  const own = NAMES.get(type) ?? name
+  if (typeof own !== 'string' || own === '') return null
+  if (typeof namespace !== 'string' || namespace === '') return own
+  return namespace.endsWith('__') ? `${namespace}${own}` : `${namespace}__${own}`
+}
+
+/** The input of a call is an object: free text and what does not parse go into one under their own name. */
+function inputOf(item: Fields, parsed: Json | undefined): unknown {
+  if (isObject(parsed)) return parsed
+  if (isObject(item.arguments)) return item.arguments
+  if (item.arguments !== undefined) return { arguments: item.arguments }
+  return item.action === undefined ? { input: item.input ?? '' } : { action: item.action }
+}
+
+function rawText({ id, name }: { readonly id: string; readonly name: string }, given: string): string {
+  const texts = { type: '"tool_use"', id: JSON.stringify(id), name: JSON.stringify(name), input: given }
+  return objectText(Object.entries(texts).map(([key, text]) => ({ key, text })))
+}
+
+/** A text stays a text: that is how the model saw it. */
+function contentOf(content: unknown): string | readonly Block[] | null {
+  return typeof content === 'string' ? content : contentBlocks(content)
+}
+
+function textOf(tools: unknown): string | null {
+  return Array.isArray(tools) ? JSON.stringify(tools) : null
+}

@@ -1,0 +1,98 @@
+/** Claude Code's lines and our own are records as they stand; the core's reader takes both, batches and all. */
+import { createLineReader, isObject, type LineReader, type SessionRecord } from '@tidemark/core'
+import { createDamageNotes, type DamageNotes, inLineOrder } from './damage-notes.ts'
+import { isTooDeep, TOO_DEEP } from './depth.ts'
+import { createMetaNotes, type MetaNotes } from './log-meta.ts'
+import { type LogReader, NO_RECORDS, type ReadEnd, type ReadRecord } from './log-reader.ts'
+
+interface Reading {
+  readonly reader: LineReader
+  readonly notes: DamageNotes
+  readonly meta: MetaNotes
+  line: number
+}
+
+export function createRecordReader(format: 'claude-code' | 'tidemark'): LogReader {
+  const reading: Reading = {
+    reader: createLineReader(),
+    notes: createDamageNotes(),
+    meta: createMetaNotes(),
+    line: 0,
+  }
+  return {
+    format,
+    line: (text) => takeLine(reading, text),
+    end: (rest = '') => endLog(reading, rest),
+  }
+}
+
+const TORN = 'the last line was cut off; it is set aside'
+const NOT_A_RECORD = 'the line is no JSON object with a type; it is set aside'
+const NUL_BYTES = 'the line has NUL bytes, as a page lost in a crash leaves; it is set aside'
+
+function takeLine(reading: Reading, text: string): readonly ReadRecord[] {
+  reading.line += 1
+  const why = problemOf(text)
+  if (why !== null) reading.notes.add('bad-json', reading.line, why)
+  const { reader } = reading
+  return placed(
+    reading,
+    guarded(reading, () => reader.take(why === null ? text : ''), NONE),
+  )
+}
+
+function endLog(reading: Reading, rest: string): ReadEnd {
+  reading.line += 1
+  const isTorn = problemOf(rest) !== null
+  if (isTorn) reading.notes.add('torn-line', reading.line, TORN)
+  const { reader, notes, meta } = reading
+  const found = guarded(reading, () => reader.end(isTorn ? '' : rest), null) ?? reader.end()
+  const records = placed(reading, found.records)
+  return { records, damage: inLineOrder(found.damage, notes.list), meta: meta.standing }
+}
+
+const NONE: readonly SessionRecord[] = []
+
+/** What can be told without parsing: a broken line then costs no more than a look. Blank lines are none. */
+function problemOf(text: string): string | null {
+  const trimmed = text.trim()
+  if (trimmed === '') return null
+  if (trimmed.includes('\0')) return NUL_BYTES
+  const isObjectText = trimmed.startsWith('{') && trimmed.endsWith('}') && trimmed.includes('"type"')
+  return isObjectText ? null : NOT_A_RECORD
+}
+
+/** Comparing a line with what stringify makes of it runs out of stack where the line is nested too deeply. */
+function guarded<T>(reading: Reading, read: () => T, otherwise: T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    reading.notes.add('bad-shape', reading.line, TOO_DEEP)
+    return otherwise
+  }
+}
+
+function placed(reading: Reading, records: readonly SessionRecord[]): readonly ReadRecord[] {
+  if (records.length === 0) return NO_RECORDS
+  const { lines } = reading.reader
+  return records.flatMap((record, index) => {
+    const line = lines[index] ?? reading.line
+    if (isTooDeep(record)) {
+      reading.notes.add('bad-shape', line, TOO_DEEP)
+      return []
+    }
+    note(reading.meta, record)
+    return [{ record, line }]
+  })
+}
+
+function note(meta: MetaNotes, record: SessionRecord): void {
+  const fields: { readonly [field: string]: unknown } = { ...record }
+  meta.time(fields.timestamp)
+  meta.first('cwd', fields.cwd)
+  meta.first('forkedFrom', isObject(fields.forkedFrom) ? fields.forkedFrom.sessionId : fields.forkedFrom)
+  // A log that goes on from a copy of another bears the other's id first.
+  meta.last('sessionId', fields.sessionId)
+  meta.last('version', fields.version)
+}

@@ -36,12 +36,17 @@ describe('help and version', () => {
       A context engine for long-running LLM agents.
 
       Options:
-        -V, --version    print the version
-        -h, --help       print this help
+        -V, --version                 print the version
+        -h, --help                    print this help
 
       Commands:
-        start [options]  show a sample session: as its log, as the view a model is shown, and as a request
-        help [command]   print the help of a command
+        inspect [options] [paths...]  show where the context and the money of past sessions went
+        sessions                      list, search and delete Tidemark's own sessions
+        repair [options] <file>       write a clean copy of a damaged session; the session itself is only
+                                      read
+        start [options]               show a sample session: as its log, as the view a model is shown, and
+                                      as a request
+        help [command]                print the help of a command
       "
     `)
   })

@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from 'commander'
 import manifest from '../package.json' with { type: 'json' }
+import { addSessionCommands, type Outcome } from './commands/session-commands.ts'
 import { start } from './commands/start.ts'
 import { inOneLine, tellFailure } from './failure.ts'
 import { colorsFor, type Terminal, wantsColors } from './terminal.ts'
@@ -11,14 +12,19 @@ import { colorsFor, type Terminal, wantsColors } from './terminal.ts'
 const DONE = 0
 const FAILED = 1
 const WRONG_USE = 2
+/** As a shell reports a process that Ctrl-C ended. */
+export const INTERRUPTED = 130
 
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const program = createProgram(terminal)
+  const outcome: Outcome = { code: DONE }
+  addSessionCommands(program, terminal, outcome)
   addStart(program, terminal)
   try {
     await program.parseAsync(args.length === 0 ? ['--help'] : [...args], { from: 'user' })
-    return DONE
+    return outcome.code
   } catch (error) {
+    if (terminal.interrupted?.aborted === true) return INTERRUPTED
     if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USE
     tellFailure(error, terminal)
     return FAILED

@@ -1,10 +1,16 @@
 /** The command as a process: what the committed bin calls. */
-import { main } from './main.ts'
+import { INTERRUPTED, main } from './main.ts'
 import { processTerminal } from './terminal.ts'
 
 export async function run(): Promise<void> {
   process.stdout.on('error', leaveQuietly)
-  process.exitCode = await main(process.argv.slice(2), processTerminal(process))
+  const interruption = new AbortController()
+  process.once('SIGINT', () => {
+    interruption.abort()
+    // Asked twice, it ends whatever it is doing.
+    process.once('SIGINT', () => process.exit(INTERRUPTED))
+  })
+  process.exitCode = await main(process.argv.slice(2), processTerminal(process, interruption.signal))
 }
 
 /** Whoever read our output has seen enough (`tidemark start | head`): that is no fault. */

@@ -1,4 +1,5 @@
 /** Where a command writes and what it knows of its surroundings: all that a test has to stand in for. */
+import { createInterface } from 'node:readline/promises'
 import picocolors from 'picocolors'
 import type { Colors } from 'picocolors/types.js'
 
@@ -11,15 +12,36 @@ export interface Terminal {
   readonly isTty: boolean
   /** Width of the screen; 80 where there is none. */
   readonly columns: number
+  /** Standard error is a terminal: progress may be shown there. */
+  readonly isErrorTty?: boolean
+  /** The person wants it to end: nothing may be left half-written. */
+  readonly interrupted?: AbortSignal
+  /** Asks the person; null where nobody is there to answer. */
+  ask?(question: string): Promise<string | null>
 }
 
-export function processTerminal(from: NodeJS.Process): Terminal {
+export function processTerminal(from: NodeJS.Process, interrupted?: AbortSignal): Terminal {
   return {
     write: (text) => void from.stdout.write(text),
     warn: (text) => void from.stderr.write(text),
     env: from.env,
     isTty: from.stdout.isTTY === true,
     columns: from.stdout.columns ?? 80,
+    isErrorTty: from.stderr.isTTY === true,
+    ...(interrupted === undefined ? {} : { interrupted }),
+    ask: (question) => (from.stdin.isTTY === true ? askAt(from, question) : Promise.resolve(null)),
+  }
+}
+
+async function askAt(from: NodeJS.Process, question: string): Promise<string | null> {
+  const lines = createInterface({ input: from.stdin, output: from.stderr })
+  try {
+    return await new Promise((answer) => {
+      lines.once('close', () => answer(null))
+      void lines.question(question).then(answer)
+    })
+  } finally {
+    lines.close()
   }
 }
 

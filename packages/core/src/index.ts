@@ -1,5 +1,24 @@
 /** The public names of the engine, one by one. */
 
+export type { Announcement } from './breaks/announcement.ts'
+export type { ActPaid, BreakEvent, OwnAct } from './breaks/break-event.ts'
+export { type Compared, compareAnswer } from './breaks/compare-answer.ts'
+export type { Redact } from './breaks/diff-text.ts'
+export { countText, durationText } from './breaks/figures-in-words.ts'
+export { isBreak, moneyLost, ratesOf, tokensLost } from './breaks/loss.ts'
+export type { BreakRules, CacheAnswer, CacheOutcome } from './breaks/outcome.ts'
+export { type ProviderWord, providerWord } from './breaks/provider-word.ts'
+export type { Circumstance, Difference, MessageDifference, ProviderZone, Reason } from './breaks/reason.ts'
+export type {
+  Hand,
+  SentMarker,
+  SentMessage,
+  SentMessages,
+  SentParameters,
+  SentPiece,
+  SentRequest,
+} from './breaks/sent.ts'
+export { announceAct, type CacheWatch, emptyCacheWatch, takeSnapshot } from './breaks/watch.ts'
 export {
   type Block,
   blocksOf,
@@ -29,7 +48,14 @@ export {
 } from './conversation/boundary.ts'
 export type { Damage, DamageKind } from './conversation/damage.ts'
 export { type Decoded, decodeRecord } from './conversation/decode.ts'
-export { firstNonJson, isObject, type Json, type JsonObject } from './conversation/json.ts'
+export {
+  firstNonJson,
+  isObject,
+  isTooDeep,
+  type Json,
+  type JsonObject,
+  MAX_DEPTH,
+} from './conversation/json.ts'
 export {
   arrayText,
   elementsOf,
@@ -43,7 +69,13 @@ export {
   withMember,
   withoutMember,
 } from './conversation/json-text.ts'
-export { createLineReader, type LineReader, type LogEnd } from './conversation/line-reader.ts'
+export {
+  createLineReader,
+  type LineReader,
+  type LogEnd,
+  type ReadingOptions,
+  type ReadingStart,
+} from './conversation/line-reader.ts'
 export { List } from './conversation/list.ts'
 export type {
   ClearedInput,

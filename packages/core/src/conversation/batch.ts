@@ -45,8 +45,8 @@ export function stampProblem({ seq, batch }: SessionRecord): string | null {
 export function gather(gathering: Gathering, record: SessionRecord, line: number): readonly Counted[] {
   const { seq, batch } = record
   if (seq != null && batch != null) return gatherPart(gathering, { record, line }, { ...batch, seq })
-  const { open } = gathering
-  if (open === null || !standsBetween(open, seq == null ? null : { first: seq }))
+  const { open, position } = gathering
+  if (open === null || !standsBetween(open, seq ?? null, position))
     return [...closeBatch(gathering), count(gathering, { record, line })]
   open.between.push({ record, line })
   return NONE
@@ -68,8 +68,8 @@ interface PartStamp extends BatchStamp {
 }
 
 function gatherPart(gathering: Gathering, part: Line, stamp: PartStamp): readonly Counted[] {
-  const { open } = gathering
-  if (open !== null && standsBetween(open, { first: stamp.seq - stamp.index })) {
+  const { open, position } = gathering
+  if (open !== null && standsBetween(open, stamp.seq - stamp.index, position)) {
     gathering.damage.push({ kind: 'out-of-order', line: part.line, why: STRAY })
     return NONE
   }

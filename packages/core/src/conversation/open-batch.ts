@@ -32,12 +32,13 @@ export function newBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch 
   return { id, of, first, parts: [], before: [], between: [], isBroken: false, isPastHeader: false }
 }
 
-/** Null: a record without position. */
-export type Place = Pick<OpenBatch, 'first'> | null
-
-/** From before the batch, or from a tool without positions: such a line does not say that the batch is over. */
-export function standsBetween(open: OpenBatch, place: Place): boolean {
-  return place === null || (place.first < open.first && !open.isPastHeader)
+/**
+ * Does a line that says position `first` for itself or its batch (null: none) leave the batch open? So does one of
+ * another tool, and an old one that was copied. Whoever goes on after a batch was cut off goes on from `last`.
+ */
+export function standsBetween(open: OpenBatch, first: number | null, last: number): boolean {
+  if (first === null) return true
+  return first <= last && first < open.first && !open.isPastHeader
 }
 
 /** Another batch, or this one from its first part on in other words: whoever wrote it did not go on with this one. */

@@ -1,23 +1,19 @@
 /** Finds what a record follows. A parent that is missing or cyclic is damage; the record then follows the one before it. */
 import type { Damage } from './damage.ts'
+import type { IndexMap } from './index-map.ts'
 import type { SessionRecord, SystemRecord } from './record.ts'
 import { parentOf, placeOf, ROOT, type Tree } from './tree.ts'
 
-/** A parent named before it came, and by whom. */
-export interface Awaited {
-  readonly uuid: string
-  readonly by: number
-}
-
 export interface FoundParent {
   readonly parent: number
-  readonly awaits: Awaited | null
+  /** A parent named before it came. */
+  readonly awaits: string | null
   readonly damage: readonly Damage[]
 }
 
 interface Growing extends Tree {
   readonly tip: number
-  readonly awaited: readonly Awaited[]
+  readonly awaited: IndexMap
 }
 
 export function findParent(
@@ -36,7 +32,7 @@ export function findParent(
   if (boundary) return { parent: tree.tip, awaits: null, damage: [] }
   return {
     parent: tree.tip,
-    awaits: { uuid: named, by: tree.records.length },
+    awaits: named,
     damage: [missing(record.uuid, named, line)],
   }
 }
@@ -68,10 +64,10 @@ function missing(uuid: string, named: string, line: number): Damage {
 }
 
 function cycle(tree: Growing, uuid: string, parent: number, line: number): readonly Damage[] {
-  const waiting = tree.awaited.filter((wait) => wait.uuid === uuid).map((wait) => wait.by)
-  if (waiting.length === 0) return []
+  const waiting = tree.awaited.get(uuid)
+  if (waiting === undefined) return []
   for (let at = parent; at >= 0; at = parentOf(tree, at)) {
-    if (waiting.includes(at))
+    if (at === waiting)
       return [{ kind: 'cyclic-parent', line, uuid, why: `${uuid} is among its own forebears` }]
   }
   return []

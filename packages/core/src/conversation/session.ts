@@ -8,7 +8,7 @@ import { extendBranch, onBranch } from './branch.ts'
 import type { Damage } from './damage.ts'
 import { IndexMap } from './index-map.ts'
 import { List } from './list.ts'
-import { type Awaited, findParent } from './parent.ts'
+import { findParent } from './parent.ts'
 import { isKnown, isPrompt, type SessionRecord, type SystemRecord } from './record.ts'
 import { OUTSIDE, ownerOf, placeOf, ROOT, recordAt, type Tree } from './tree.ts'
 
@@ -19,8 +19,8 @@ export interface Session extends Tree {
   readonly tip: number
   /** uuids of pinned records; the newest word on each counts, on whatever branch it was said. */
   readonly pins: readonly string[]
-  /** Parents named before they came: how a cycle is known. */
-  readonly awaited: readonly Awaited[]
+  /** Parents named before they came, and by whom first: how a cycle is known. */
+  readonly awaited: IndexMap
   readonly damage: List<Damage>
 }
 
@@ -36,7 +36,7 @@ export function emptySession(): Session {
     prompt: ROOT,
     tip: ROOT,
     pins: [],
-    awaited: [],
+    awaited: IndexMap.empty(),
     damage: List.of(),
   }
 }
@@ -75,7 +75,7 @@ function joined(session: Session, record: Placed, line: number): Session {
     tip: index,
     prompt: isPrompt(record) ? index : session.prompt,
     pins: pinsAfter(session.pins, record),
-    awaited: found.awaits === null ? session.awaited : [...session.awaited, found.awaits],
+    awaited: found.awaits === null ? session.awaited : session.awaited.add(found.awaits, index),
   }
   return { ...next, branch: extendBranch(session.branch, next, index, session.prompt) }
 }

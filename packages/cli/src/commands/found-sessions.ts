@@ -1,0 +1,67 @@
+/** Which logs a person means: those named, or, where none is, the newest of the known programs. */
+import { basename } from 'node:path'
+import { defaultPlaces, findDefaultLogs, findNamedLogs, type NamedLog, type Unreadable } from 'tidemark'
+import type { Terminal } from '../terminal.ts'
+
+export interface FindChoices {
+  /** How many sessions the table has; 0 for all. */
+  readonly limit?: number
+  /** Milliseconds since 1970. */
+  readonly since?: number
+  /** The one that is wanted: its number, or the beginning of its id. */
+  readonly session?: string
+}
+
+/** Rows of a table, unless said otherwise. */
+export const ROWS = 20
+
+export interface FoundSessions {
+  readonly logs: readonly NamedLog[]
+  readonly unreadable: readonly Unreadable[]
+  /** How many there are beside these. */
+  readonly left: number
+}
+
+export async function namedLogs(
+  paths: readonly string[],
+  choices: FindChoices,
+  terminal: Terminal,
+): Promise<FoundSessions> {
+  const { logs, unreadable } = await findNamedLogs(paths, terminal.interrupted)
+  return { logs: touchedSince(logs, choices.since), unreadable, left: 0 }
+}
+
+/** Where the known programs keep their sessions. Without a date, only the newest are read: there may be thousands. */
+export async function newestLogs(choices: FindChoices, terminal: Terminal): Promise<FoundSessions> {
+  const places = defaultPlaces(terminal.env)
+  const { logs, problems } = await findDefaultLogs(signalOf(terminal), places)
+  const named = touchedSince(
+    logs.map((log) => ({ ...log, file: log.path })),
+    choices.since,
+  )
+  const read =
+    idIsMeant(named, choices) ?? limited(named, choices.since === undefined ? (choices.limit ?? ROWS) : 0)
+  const unreadable = problems.map(({ path, message }) => ({ file: path, why: message }))
+  return { logs: read, unreadable, left: named.length - read.length }
+}
+
+/** The programs name a log after its session, so one that is wanted by its id need not be among the newest. */
+function idIsMeant(logs: readonly NamedLog[], { session }: FindChoices): readonly NamedLog[] | null {
+  if (session === undefined || /^\d{1,6}$/.test(session)) return null
+  const meant = logs.filter(({ path }) => basename(path).includes(session))
+  return meant.length === 0 ? null : meant
+}
+
+export function signalOf({ interrupted }: Terminal): { readonly signal?: AbortSignal } {
+  return interrupted === undefined ? {} : { signal: interrupted }
+}
+
+/** A file that was not written to since then has nothing newer in it. */
+function touchedSince(logs: readonly NamedLog[], moment: number | undefined): readonly NamedLog[] {
+  return moment === undefined ? logs : logs.filter(({ modifiedMs }) => modifiedMs >= moment)
+}
+
+/** The first so many; 0 for all. */
+export function limited<T>(items: readonly T[], most: number): readonly T[] {
+  return most === 0 ? items : items.slice(0, most)
+}

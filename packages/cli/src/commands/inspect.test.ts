@@ -1,0 +1,237 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { linesOf, writeLog } from '../../test/made-up-logs.ts'
+import { main } from '../main.ts'
+import type { Terminal } from '../terminal.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tidemark-command-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+async function run(args: readonly string[], given: Partial<Terminal> = {}) {
+  let out = ''
+  let err = ''
+  const terminal: Terminal = {
+    write: (text) => {
+      out += text
+    },
+    warn: (text) => {
+      err += text
+    },
+    env: { TZ: 'UTC' },
+    isTty: false,
+    columns: 80,
+    ...given,
+  }
+  const code = await main(['inspect', ...args], terminal)
+  return { code, out, err }
+}
+
+const alpha = writeLog(folder, { name: 'alpha' })
+const beta = writeLog(folder, {
+  name: 'beta',
+  model: 'claude-haiku-4-5',
+  day: '2026-03-10',
+  project: '/home/user/app',
+})
+/** Resumed: it takes the answers of alpha along. */
+const gamma = writeLog(folder, {
+  name: 'gamma',
+  day: '2026-03-11',
+  answers: ['alpha-1', 'alpha-2', 'gamma-3'],
+})
+const strange = writeLog(folder, {
+  name: 'strange',
+  model: 'llama-x',
+  day: '2026-03-11',
+  project: '/srv/shop',
+})
+const empty = join(folder, 'empty.jsonl')
+writeFileSync(empty, '')
+
+describe('several sessions', () => {
+  it('are a table with totals', async () => {
+    const { code, out, err } = await run([alpha, beta, gamma, strange], {
+      isTty: true,
+      env: { TZ: 'UTC', NO_COLOR: '1' },
+    })
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatchInlineSnapshot(`
+      "Sessions                           4 sessions, 7 calls, >$0.69, 41.7% cache hits
+      #  started           project  model      calls   peak   hits   cost
+      1  2026-03-09 09:00  shop     opus-4-5       2  60.0k  33.3%  $0.39
+      2  2026-03-10 09:00  app      haiku-4-5      2  60.0k  33.3%  $0.08
+      3  2026-03-11 09:00  shop     opus-4-5       1  90.0k  66.7%  $0.22
+      4  2026-03-11 09:00  shop     llama-x        2  60.0k  33.3%      ?
+
+      By day      sessions  calls  tokens   hits    cost
+      2026-03-11         2      3    180k  50.0%  >$0.22
+      2026-03-10         1      2   90.1k  33.3%   $0.08
+      2026-03-09         1      2   90.1k  33.3%   $0.39
+
+      By model                  sessions  calls  tokens   hits   cost
+      claude-opus-4-5-20251101         2      3    180k  50.0%  $0.61
+      claude-haiku-4-5                 1      2   90.1k  33.3%  $0.08
+      llama-x                          1      2   90.1k  33.3%      ?
+
+      By project  sessions  calls  tokens   hits   cost
+      user/shop          2      3    180k  50.0%  $0.61
+      app                1      2   90.1k  33.3%  $0.08
+      srv/shop           1      2   90.1k  33.3%      ?
+
+      To look into one: the same command with --session NUMBER, or with its id.
+      "
+    `)
+  })
+
+  it('are sorted and limited as asked; totals are of all', async () => {
+    const { out } = await run([alpha, beta, gamma, '--sort', 'calls', '--limit', '1'])
+    const rows = out.split('\n')
+    expect(rows[0]).toBe('Sessions                            3 sessions, 5 calls, $0.69, 44.4% cache hits')
+    expect(rows[2]?.slice(0, 40).trimEnd()).toBe('1  2026-03-09 09:00  shop     opus-4-5')
+    expect(rows[3]).toBe('… and 2 sessions more, counted below (--limit 0 lists all)')
+  })
+
+  it.each([
+    ['its number', '2'],
+    ['its id', 'beta-0000'],
+  ])('one is opened by %s', async (_how, which) => {
+    const { code, out } = await run([alpha, beta, '--session', which])
+    expect([code, out.split('\n')[0]?.trimEnd().split(/\s+/)]).toEqual([0, ['beta.jsonl', 'claude-code']])
+  })
+
+  it('one that is not there is one line', async () => {
+    expect(await run([alpha, beta, '--session', 'x'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'tidemark: no session is number x or has an id that begins so.\n',
+    })
+  })
+
+  it('since a day leaves out the older ones', async () => {
+    const { sessions } = JSON.parse((await run([alpha, beta, '--since', '2026-03-10', '--json'])).out)
+    expect(sessions.map(({ file }: { file: string }) => file)).toEqual([beta])
+  })
+})
+
+describe('--json', () => {
+  it('is one value, sessions in the order given, and nothing else', async () => {
+    const { code, out, err } = await run([gamma, alpha, '--json'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const { sessions, totals, unreadable } = JSON.parse(out)
+    const counts = sessions.map((one: Record<string, unknown>) => [one.file, one.apiCalls, one.copiedCalls])
+    expect(counts).toEqual([
+      [gamma, 3, 0],
+      [alpha, 0, 2],
+    ])
+    expect([totals.apiCalls, unreadable]).toEqual([3, []])
+  })
+
+  it('has the names of the contract', async () => {
+    const { sessions } = JSON.parse((await run([alpha, '--json'])).out)
+    expect(Object.keys(sessions[0])).toEqual(
+      expect.arrayContaining(
+        'file format records apiCalls toolCalls userMessages models usage hitRate peakContextTokens compactions clearings tokensByClass duplicateReads estimator costUsd outputEstimated damaged'.split(
+          ' ',
+        ),
+      ),
+    )
+  })
+
+  it('tells what cannot be read beside the rest, and ends with 1', async () => {
+    const missing = join(folder, 'nope.jsonl')
+    const { code, out, err } = await run([missing, alpha, empty, '--json'])
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: `tidemark: ${missing} does not exist.\ntidemark: ${empty} is empty.\n`,
+    })
+    const { sessions, unreadable } = JSON.parse(out)
+    expect([sessions.length, unreadable.map(({ file }: { file: string }) => file)]).toEqual([
+      1,
+      [missing, empty],
+    ])
+  })
+
+  it('of nothing is an empty list', async () => {
+    const nothing = mkdtempSync(join(folder, 'nothing-'))
+    const { code, out } = await run([nothing, '--json'])
+    expect([code, JSON.parse(out).sessions]).toEqual([0, []])
+  })
+})
+
+describe('without a name', () => {
+  const home = join(folder, 'home')
+  mkdirSync(join(home, 'projects', '-home-user-shop'), { recursive: true })
+  writeLog(join(home, 'projects', '-home-user-shop'), { name: 'own' })
+  const env = {
+    TZ: 'UTC',
+    CLAUDE_CONFIG_DIR: home,
+    CODEX_HOME: join(home, 'codex'),
+    TIDEMARK_HOME: join(home, 't'),
+  }
+
+  it('the sessions of the known programs are meant', async () => {
+    const { code, out } = await run([], { env })
+    expect([code, out.split('\n')[0]?.trimEnd().split(/\s+/)]).toEqual([0, ['own.jsonl', 'claude-code']])
+  })
+
+  it('one that is wanted by its id need not be among the newest', async () => {
+    const place = join(home, 'projects', '-home-user-shop')
+    for (const name of ['new-1', 'new-2']) writeLog(place, { name })
+    const { code, out } = await run(['--limit', '1', '--session', 'own'], { env })
+    expect([code, out.split('\n')[0]?.trimEnd().split(/\s+/)]).toEqual([0, ['own.jsonl', 'claude-code']])
+    const { sessions, notRead } = JSON.parse((await run(['--limit', '1', '--json'], { env })).out)
+    expect([sessions.length, notRead]).toEqual([1, 2])
+  })
+
+  it('and none is there, the places are named', async () => {
+    const nowhere = join(folder, 'nowhere')
+    const none = { ...env, CLAUDE_CONFIG_DIR: nowhere }
+    expect(await run([], { env: none })).toEqual({
+      code: 1,
+      out: '',
+      err: `tidemark: no session in ${join(nowhere, 'projects')}, ${join(home, 'codex', 'sessions')}, ${join(home, 'codex', 'archived_sessions')}, ${join(home, 't', 'sessions')}. Name a file or a folder: tidemark inspect FILE.\n`,
+    })
+  })
+})
+
+describe('wrong use is one line and exit code 2', () => {
+  it.each([
+    [
+      ['--sort', 'size'],
+      "option '--sort <by>' argument 'size' is invalid. Allowed choices are cost, tokens, calls, date, hit.",
+    ],
+    [['--limit', '-1'], "option '--limit <rows>' argument '-1' is invalid. Expected a whole number."],
+    [
+      ['--since', 'yesterday'],
+      "option '--since <when>' argument 'yesterday' is invalid. Expected a span as in 7d or 12h, or a day as in 2026-11-01.",
+    ],
+  ])('%j', async (args, message) => {
+    expect(await run(args)).toEqual({ code: 2, out: '', err: `tidemark: ${message} See tidemark --help.\n` })
+  })
+})
+
+it('ends with 130 and says nothing where the person interrupts it', async () => {
+  expect(await run([alpha, beta], { interrupted: AbortSignal.abort() })).toEqual({
+    code: 130,
+    out: '',
+    err: '',
+  })
+})
+
+it('damage is told last on the page of its session', async () => {
+  const torn = join(folder, 'torn.jsonl')
+  const lines = linesOf({ name: 'torn' }).map((line) => JSON.stringify(line))
+  writeFileSync(torn, `${lines.join('\n')}\nnot json\n{"type":"user","uu`)
+  const { code, out } = await run([torn])
+  expect([code, out.split('\n').slice(-4)]).toEqual([
+    0,
+    [
+      '',
+      '! line 4: the line is no JSON object with a type; it is set aside',
+      '! line 5: the last line was cut off; it is set aside',
+      '',
+    ],
+  ])
+})

@@ -1,0 +1,85 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { linesOf } from '../../test/made-up-logs.ts'
+import { main } from '../main.ts'
+import type { Terminal } from '../terminal.ts'
+
+let folder = ''
+let log = ''
+let out = ''
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tidemark-repair-'))
+  log = join(folder, 'torn.jsonl')
+  out = join(folder, 'clean.jsonl')
+  const lines = linesOf({ name: 'torn' }).map((line) => JSON.stringify(line))
+  writeFileSync(log, `${lines[0]}\nnot json\n${lines.slice(1).join('\n')}\n{"type":"user","uu`)
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+async function run(args: readonly string[], given: Partial<Terminal> = {}) {
+  let written = ''
+  let err = ''
+  const terminal: Terminal = {
+    write: (text) => {
+      written += text
+    },
+    warn: (text) => {
+      err += text
+    },
+    env: {},
+    isTty: false,
+    columns: 80,
+    ...given,
+  }
+  const code = await main(['repair', ...args], terminal)
+  return { code, out: written, err }
+}
+
+it('writes a clean copy and says what it left out', async () => {
+  const before = readFileSync(log, 'utf8')
+  expect(await run([log, '-o', out])).toEqual({
+    code: 0,
+    out: [
+      `${out}: 3 records of 5 lines`,
+      '  line 2 left out: the line is no JSON object with a type; it is set aside',
+      '  line 5 left out: the last line was cut off; it is set aside',
+      '',
+    ].join('\n'),
+    err: '',
+  })
+  expect(readFileSync(log, 'utf8')).toBe(before)
+  expect((await run([out, '-o', join(folder, 'again.jsonl')])).out).toContain('nothing was wrong with it')
+})
+
+it('with --json prints one value', async () => {
+  const { path, records, leftOut } = JSON.parse((await run([log, '-o', out, '--json'])).out)
+  expect([path, records, leftOut.map(({ line }: { line: number }) => line)]).toEqual([log, 3, [2, 5]])
+})
+
+it('overwrites nothing', async () => {
+  writeFileSync(out, 'mine')
+  const { code, err } = await run([log, '-o', out])
+  expect([code, err]).toEqual([
+    1,
+    `tidemark: ${out} is there already, and nothing is ever overwritten: choose another name.\n`,
+  ])
+  expect(readFileSync(out, 'utf8')).toBe('mine')
+})
+
+it('leaves nothing half-written where the person interrupts it', async () => {
+  const { code } = await run([log, '-o', out], { interrupted: AbortSignal.abort() })
+  expect([code, existsSync(out), readdirSync(folder)]).toEqual([130, false, ['torn.jsonl']])
+})
+
+it('a file that is not there is one line; no place for the copy is wrong use', async () => {
+  const missing = join(folder, 'nope.jsonl')
+  expect(await run([missing, '-o', out])).toEqual({
+    code: 1,
+    out: '',
+    err: `tidemark: ${missing} does not exist.\n`,
+  })
+  expect((await run([log])).code).toBe(2)
+})

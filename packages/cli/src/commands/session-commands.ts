@@ -1,0 +1,90 @@
+/** The commands about past sessions, as arguments and options. */
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { readSince, SORT_KEYS } from 'tidemark'
+import type { Terminal } from '../terminal.ts'
+import { type InspectChoices, inspect } from './inspect.ts'
+import { repair } from './repair.ts'
+import { deleteSessions, findSessions, listSessions } from './sessions.ts'
+
+/** How a command came out, for the process to end with. */
+export interface Outcome {
+  code: number
+}
+
+export function addSessionCommands(program: Command, terminal: Terminal, outcome: Outcome): void {
+  addInspect(program, terminal, outcome)
+  addSessions(program, terminal, outcome)
+  addRepair(program, terminal, outcome)
+}
+
+function addInspect(program: Command, terminal: Terminal, outcome: Outcome): void {
+  program
+    .command('inspect')
+    .description('show where the context and the money of past sessions went')
+    .argument(
+      '[paths...]',
+      'files and folders; without any, the newest sessions of Claude Code, Codex and Tidemark',
+    )
+    .option(
+      '--session <which>',
+      'of several sessions this one: its number in the table, or the beginning of its id',
+    )
+    .addOption(new Option('--sort <by>', 'order of the table').choices([...SORT_KEYS]))
+    .option('--limit <rows>', 'sessions in the table, 0 for all', wholeNumber)
+    .option('--since <when>', 'only sessions used since then: 7d, 12h, 2026-11-01', moment)
+    .option('--json', 'print one JSON value: { sessions, totals, unreadable, notRead }')
+    .action(async (paths: readonly string[], choices: InspectChoices) => {
+      outcome.code = await inspect(paths, choices, terminal)
+    })
+}
+
+function addSessions(program: Command, terminal: Terminal, outcome: Outcome): void {
+  const sessions = program.command('sessions').description("list, search and delete Tidemark's own sessions")
+  sessions
+    .command('list', { isDefault: true })
+    .description('list them, newest first')
+    .option('--json', 'print one JSON value: { home, sessions }')
+    .action(async (choices: { readonly json?: boolean }) => {
+      outcome.code = await listSessions(choices, terminal)
+    })
+  sessions
+    .command('find')
+    .description('show where they say something')
+    .argument('<text>', 'what to look for; capitals make no difference')
+    .option('--json', 'print one JSON value: { home, matches }')
+    .action(async (text: string, choices: { readonly json?: boolean }) => {
+      outcome.code = await findSessions(text, choices, terminal)
+    })
+  sessions
+    .command('delete')
+    .description('delete them for good, with what belongs to them')
+    .argument('<ids...>', 'whole ids, as the list has them')
+    .option('--yes', 'do not ask')
+    .action(async (ids: readonly string[], choices: { readonly yes?: boolean }) => {
+      outcome.code = await deleteSessions(ids, choices, terminal)
+    })
+}
+
+function addRepair(program: Command, terminal: Terminal, outcome: Outcome): void {
+  program
+    .command('repair')
+    .description('write a clean copy of a damaged session; the session itself is only read')
+    .argument('<file>', 'a session of Tidemark or Claude Code')
+    .requiredOption('-o, --output <file>', 'the copy; nothing is ever overwritten')
+    .option('--json', 'print one JSON value: what was left out, mended and completed')
+    .action(async (file: string, choices: { readonly output: string; readonly json?: boolean }) => {
+      outcome.code = await repair(file, choices, terminal)
+    })
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
+  return Number(text)
+}
+
+function moment(text: string): number {
+  const found = readSince(text, Date.now())
+  if (found === null)
+    throw new InvalidArgumentError('Expected a span as in 7d or 12h, or a day as in 2026-11-01.')
+  return found
+}

@@ -1,0 +1,148 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createFileJournal, sessionPaths } from 'tidemark'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { main } from '../main.ts'
+import type { Terminal } from '../terminal.ts'
+
+let home = ''
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'tidemark-sessions-'))
+  const journal = createFileJournal({ home })
+  for (const id of ['login', 'docs']) {
+    const message = { role: 'user' as const, content: `Please see to the ${id}.` }
+    const timestamp = '2026-03-09T09:00:00.000Z'
+    await journal.append(id, 0, [
+      { type: 'user', uuid: id, parentUuid: null, timestamp, sessionId: id, message },
+    ])
+  }
+  await journal.close()
+})
+afterEach(() => rmSync(home, { recursive: true, force: true }))
+
+async function run(args: readonly string[], given: Partial<Terminal> = {}) {
+  let out = ''
+  let err = ''
+  const terminal: Terminal = {
+    write: (text) => {
+      out += text
+    },
+    warn: (text) => {
+      err += text
+    },
+    env: { TZ: 'UTC', TIDEMARK_HOME: home },
+    isTty: false,
+    columns: 80,
+    ...given,
+  }
+  const code = await main(['sessions', ...args], terminal)
+  return { code, out, err }
+}
+
+const isThere = (id: string): boolean => existsSync(sessionPaths(home, id).log)
+
+describe('list', () => {
+  it('is what the bare command does', async () => {
+    const { code, out } = await run([])
+    const rows = out.trimEnd().split('\n')
+    expect([code, rows[0]]).toEqual([0, 'id     last used         records   size  damaged  begins'])
+    expect(
+      rows
+        .slice(1)
+        .map((row) => [row.slice(0, 5).trim(), row.slice(-25).trim()])
+        .sort(),
+    ).toEqual([
+      ['docs', 'Please see to the docs.'],
+      ['login', 'Please see to the login.'],
+    ])
+  })
+
+  it('with --json is one value', async () => {
+    const { home: told, sessions } = JSON.parse((await run(['list', '--json'])).out)
+    expect([told, sessions.map(({ id }: { id: string }) => id).sort()]).toEqual([home, ['docs', 'login']])
+  })
+
+  it('of an empty home says so', async () => {
+    const env = { TIDEMARK_HOME: join(home, 'other') }
+    expect(await run([], { env })).toEqual({
+      code: 0,
+      out: '',
+      err: `No sessions in ${join(home, 'other')}.\n`,
+    })
+  })
+})
+
+describe('find', () => {
+  it('shows who says it, and where', async () => {
+    expect((await run(['find', 'LOGIN'])).out).toBe(
+      ['id     line  who     says', 'login     2  person  Please see to the login.', ''].join('\n'),
+    )
+  })
+
+  it('says so where nobody does', async () => {
+    expect(await run(['find', 'nothing'])).toEqual({
+      code: 0,
+      out: '',
+      err: `No session in ${home} says that.\n`,
+    })
+  })
+})
+
+describe('delete', () => {
+  it('needs --yes where nobody can be asked', async () => {
+    expect(await run(['delete', 'login'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'tidemark: 1 session would be deleted for good: say so with --yes.\n',
+    })
+    expect(isThere('login')).toBe(true)
+  })
+
+  it('with --yes deletes what is named', async () => {
+    expect(await run(['delete', 'login', 'docs', 'login', '--yes'])).toEqual({
+      code: 0,
+      out: 'deleted login\ndeleted docs\n',
+      err: '',
+    })
+    expect([isThere('login'), isThere('docs')]).toEqual([false, false])
+  })
+
+  it.each([
+    ['y', true],
+    ['YES', true],
+    ['', false],
+    ['no', false],
+  ])('asks a person: %j', async (answer, isGone) => {
+    const asked: string[] = []
+    const { code } = await run(['delete', 'login'], {
+      ask: async (question) => {
+        asked.push(question)
+        return answer
+      },
+    })
+    expect([code, isThere('login'), asked]).toEqual([
+      isGone ? 0 : 1,
+      !isGone,
+      ['Delete 1 session for good (login)? [y/N] '],
+    ])
+  })
+
+  it('tells what is not there, and deletes the rest', async () => {
+    expect(await run(['delete', 'nope', 'login', '--yes'])).toEqual({
+      code: 1,
+      out: 'deleted login\n',
+      err: 'tidemark: There is no session "nope".\n',
+    })
+  })
+
+  it('deletes nothing where an id is none', async () => {
+    expect(await run(['delete', 'login', '../x', '--yes'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'tidemark: "../x" is no session id; nothing was deleted.\n',
+    })
+    expect(isThere('login')).toBe(true)
+  })
+})

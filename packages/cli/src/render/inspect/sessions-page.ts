@@ -1,0 +1,128 @@
+/** Many sessions: a table, totals by day, model and project, and how to look into one. */
+import { basename } from 'node:path'
+import { type SessionReport, type Total, totalsOf } from 'tidemark'
+import { cost, count, percent, tokens } from '../figures.ts'
+import { heading, pair, stacked } from '../layout.ts'
+import type { Screen } from '../screen.ts'
+import { type Column, table } from '../table.ts'
+import { shown } from './shown.ts'
+import { shortProjects, totalsTable } from './totals-table.ts'
+
+export interface SessionsView {
+  /** The most rows of the table; 0 for all. */
+  readonly rows: number
+  /** Sessions that were found and not read. */
+  readonly left: number
+  /** Somebody is there to be told how to go on. */
+  readonly isWatched: boolean
+}
+
+const HINT = 'To look into one: the same command with --session NUMBER, or with its id.'
+
+export function sessionsPage(
+  sessions: readonly SessionReport[],
+  { rows, left, isWatched }: SessionsView,
+  screen: Screen,
+): string {
+  const listed = rows === 0 ? sessions : sessions.slice(0, rows)
+  const totals = totalsOf(sessions)
+  const all = { ...totals, name: 'all' }
+  const blocks = [
+    [
+      heading('Sessions', summary(all), screen),
+      ...table(listed.map(numbered), sessionColumns(screen), screen),
+      ...rest(sessions.length - listed.length, left, screen),
+    ],
+    totalsTable('By day', totals.byDay, screen),
+    pair(
+      (on) => totalsTable('By model', totals.byModel, on),
+      (on) => totalsTable('By project', shortProjects(totals.byProject), on),
+    )(screen),
+    damage(sessions, screen),
+    isWatched ? [screen.colors.dim(HINT)] : [],
+  ]
+  return `${stacked(blocks).join('\n')}\n`
+}
+
+function summary({ sessions, apiCalls, costUsd, pricedUsd, hitRate }: Total): string {
+  const hits = hitRate === null ? '' : `, ${percent(hitRate)} cache hits`
+  return `${count(sessions, 'session')}, ${count(apiCalls, 'call')}, ${cost(costUsd, pricedUsd)}${hits}`
+}
+
+interface Numbered {
+  readonly number: number
+  readonly report: SessionReport
+}
+
+function numbered(report: SessionReport, index: number): Numbered {
+  return { number: index + 1, report }
+}
+
+/** From this width on there is room for the id. */
+const ROOM_FOR_ID = 100
+
+function sessionColumns({ moments, colors, columns: width }: Screen): readonly Column<Numbered>[] {
+  const columns: readonly Column<Numbered>[] = [
+    { title: '#', align: 'right', text: ({ number }) => String(number), paint: colors.dim },
+    {
+      title: 'started',
+      text: ({ report }) => (report.startedAt === null ? '?' : moments.full(report.startedAt)),
+    },
+    ...(width < ROOM_FOR_ID
+      ? []
+      : [
+          {
+            title: 'id',
+            text: ({ report }: Numbered) => (report.sessionId ?? '').slice(0, 8),
+            paint: colors.dim,
+          },
+        ]),
+    { title: 'project', gives: 'end', text: ({ report }) => shown(basename(report.project ?? '')) },
+    { title: 'model', gives: 'end', text: ({ report }) => shown(shortModel(report.models)) },
+    { title: 'calls', align: 'right', text: ({ report }) => String(report.apiCalls) },
+    { title: 'peak', align: 'right', text: ({ report }) => tokens(report.peakContextTokens) },
+    {
+      title: 'hits',
+      align: 'right',
+      text: ({ report }) => (report.hitRate === null ? '?' : percent(report.hitRate)),
+    },
+    {
+      title: 'cost',
+      align: 'right',
+      text: ({ report }) => cost(report.costUsd, report.money.pricedUsd),
+      paint: colors.bold,
+    },
+  ]
+  return columns
+}
+
+/** Without the maker's name and the date: `opus-4-5`. */
+function shortModel(models: readonly string[]): string {
+  const names = models.map((model) => model.replace(/^claude-/, '').replace(/-20\d{6}$/, ''))
+  return names.join(', ')
+}
+
+function rest(unlisted: number, unread: number, { colors, symbols }: Screen): readonly string[] {
+  const lines = [
+    ...(unlisted > 0
+      ? [`${symbols.more} and ${count(unlisted, 'session')} more, counted below (--limit 0 lists all)`]
+      : []),
+    ...(unread > 0
+      ? [
+          `${symbols.more} and ${count(unread, 'older session')} not read (--since DATE or --limit 0 reads more)`,
+        ]
+      : []),
+  ]
+  return lines.map((line) => colors.dim(line))
+}
+
+function damage(sessions: readonly SessionReport[], { colors, symbols }: Screen): readonly string[] {
+  const damaged = sessions.filter((report) => report.damaged.length > 0)
+  if (damaged.length === 0) return []
+  const places = damaged.reduce((sum, report) => sum + report.damaged.length, 0)
+  return [
+    colors.yellow(
+      `${symbols.warning} ${count(places, 'damaged place')} in ${count(damaged.length, 'session')}; each session's own page names them`,
+    ),
+  ]
+}

@@ -1,0 +1,50 @@
+/** Sessions added up by one of their sides: a row for each day, model or project. */
+import type { Total } from 'tidemark'
+import { cost, percent, tokens } from '../figures.ts'
+import type { Screen } from '../screen.ts'
+import { type Column, table } from '../table.ts'
+import { shown } from './shown.ts'
+
+const MOST_TOTALS = 10
+
+export function totalsTable(title: string, totals: readonly Total[], screen: Screen): readonly string[] {
+  if (totals.length < 2) return []
+  const columns: readonly Column<Total>[] = [
+    { title, gives: 'end', text: ({ name }) => shown(name) },
+    { title: 'sessions', align: 'right', text: ({ sessions }) => String(sessions) },
+    { title: 'calls', align: 'right', text: ({ apiCalls }) => String(apiCalls) },
+    {
+      title: 'tokens',
+      align: 'right',
+      text: ({ usage }) => tokens(usage.input + usage.cacheRead + usage.cacheCreation + usage.output),
+    },
+    { title: 'hits', align: 'right', text: ({ hitRate }) => (hitRate === null ? '?' : percent(hitRate)) },
+    {
+      title: 'cost',
+      align: 'right',
+      text: ({ costUsd, pricedUsd }) => cost(costUsd, pricedUsd),
+      paint: screen.colors.bold,
+    },
+  ]
+  const more = totals.length - MOST_TOTALS
+  return [
+    ...table(totals.slice(0, MOST_TOTALS), columns, screen),
+    ...(more > 0 ? [screen.colors.dim(`${screen.symbols.more} and ${more} more`)] : []),
+  ]
+}
+
+/** The last part of the path, and as much before it as it takes to tell it from the others. */
+export function shortProjects(totals: readonly Total[]): readonly Total[] {
+  return totals.map((total) => {
+    const others = totals.filter(({ name }) => name !== total.name).map(({ name }) => name)
+    return { ...total, name: shortest(total.name, others) }
+  })
+}
+
+function shortest(path: string, others: readonly string[]): string {
+  const parts = path.split('/')
+  const tails = parts.map((_, index) => parts.slice(parts.length - 1 - index).join('/'))
+  const isAlone = (tail: string): boolean =>
+    !others.some((other) => other === tail || other.endsWith(`/${tail}`))
+  return tails.find((tail) => tail !== '' && isAlone(tail)) ?? path
+}

@@ -1,0 +1,93 @@
+/**
+ * The API calls of a log. One response on several lines is one call; a response that an earlier file had too
+ * (a session resumed or forked takes its beginning along) is one call in all.
+ */
+import {
+  type AssistantRecord,
+  type Block,
+  blocksOf,
+  isKnown,
+  isObject,
+  type SessionRecord,
+  SYNTHETIC_MODEL,
+  type Usage,
+} from '@tidemark/core'
+
+export interface Call {
+  readonly key: string
+  readonly model: string
+  readonly at: string
+  /** The side agent that made it; null for the main conversation. */
+  readonly agent: string | null
+  /** An earlier file has it too. */
+  readonly isCopy: boolean
+  readonly usage: Usage | null
+  readonly blocks: readonly Block[]
+}
+
+export interface CallPlace {
+  /** Keys of the calls that the files before have. */
+  readonly elsewhere: ReadonlySet<string>
+  /** Whose records these are; the main conversation's where nobody is named. */
+  readonly agent?: string
+}
+
+/** In the order of the log. */
+export function callsOf(records: Iterable<SessionRecord>, place: CallPlace): readonly Call[] {
+  const calls = new Map<string, OpenCall>()
+  const lines = new Set<string>()
+  for (const record of records) {
+    const key = keyOf(record)
+    if (key === null || !isAnswer(record) || lines.has(record.uuid)) continue
+    lines.add(record.uuid)
+    const call = calls.get(key) ?? begun(record, key, place)
+    calls.set(key, call)
+    grow(call, record)
+  }
+  return [...calls.values()]
+}
+
+/** What a host writes in the model's place is no answer of a model, error or not. */
+function isAnswer(record: SessionRecord): record is AssistantRecord {
+  return isKnown(record) && record.type === 'assistant' && record.message.model !== SYNTHETIC_MODEL
+}
+
+/** Null for what is no answer. Ids that a gateway gives out twice are told apart by the request. */
+export function keyOf(record: SessionRecord): string | null {
+  if (!isAnswer(record)) return null
+  const { requestId } = record as AssistantRecord & { readonly requestId?: unknown }
+  return `${record.message.id}\n${typeof requestId === 'string' ? requestId : ''}`
+}
+
+/** A call of which more lines may come. */
+interface OpenCall extends Call {
+  readonly blocks: Block[]
+  usage: Usage | null
+}
+
+function begun(record: AssistantRecord, key: string, { elsewhere, agent }: CallPlace): OpenCall {
+  const { model } = record.message
+  const isCopy = elsewhere.has(key)
+  return { key, model, at: record.timestamp, agent: agent ?? null, isCopy, usage: null, blocks: [] }
+}
+
+/** The lines of a response bear its usage from the start of the stream on; the fullest is the newest. */
+function grow(call: OpenCall, { message }: AssistantRecord): void {
+  for (const block of blocksOf(message.content)) call.blocks.push(block)
+  const usage = isPlausible(message.usage) ? message.usage : null
+  if (usage !== null && loggedOutput(usage) >= loggedOutput(call.usage)) call.usage = usage
+}
+
+const FIGURES = ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens']
+
+/** A log may hold anything. A figure that no counter could show makes the whole of it worthless. */
+function isPlausible(usage: Usage | undefined): usage is Usage {
+  return (
+    isObject(usage) &&
+    FIGURES.every((field) => Math.abs(Number(usage[field] ?? 0)) <= Number.MAX_SAFE_INTEGER)
+  )
+}
+
+export function loggedOutput(usage: Usage | null): number {
+  return typeof usage?.output_tokens === 'number' ? usage.output_tokens : 0
+}

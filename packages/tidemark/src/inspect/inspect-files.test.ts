@@ -1,0 +1,106 @@
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { findNamedLogs, type InspectProgress, inspectFiles } from './inspect-files.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tidemark-inspect-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** A session of Claude Code with these answers, last used `age` minutes ago. */
+function write(name: string, answers: readonly string[], age: number): string {
+  const path = join(folder, name)
+  const lines = answers.map((id, index) => ({
+    type: 'assistant',
+    uuid: `${name}-${id}`,
+    parentUuid: index === 0 ? null : `${name}-${answers[index - 1]}`,
+    timestamp: '2026-03-09T09:00:00.000Z',
+    sessionId: name,
+    requestId: `request of ${id}`,
+    message: {
+      id,
+      role: 'assistant',
+      model: 'claude-opus-4-5',
+      content: 'x',
+      usage: { input_tokens: 1, output_tokens: 1 },
+    },
+  }))
+  writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  utimesSync(path, new Date(), new Date(Date.now() - age * 60_000))
+  return path
+}
+
+mkdirSync(join(folder, 'old', 'subagents'), { recursive: true })
+const old = write('old.jsonl', ['m1', 'm2'], 30)
+const recent = write('recent.jsonl', ['m1', 'm2', 'm3'], 10)
+write('old/subagents/agent-scout.jsonl', ['s1'], 20)
+const empty = join(folder, 'empty.jsonl')
+writeFileSync(empty, '')
+
+describe('what is named', () => {
+  it('comes in the order given, nothing twice', async () => {
+    const { logs, unreadable } = await findNamedLogs([recent, old, recent])
+    expect([logs.map(({ file }) => file), unreadable]).toEqual([[recent, old], []])
+  })
+
+  it('in a folder comes newest first, side agents under their session', async () => {
+    const { logs } = await findNamedLogs([folder])
+    expect(logs.map(({ file, agentPaths }) => [file, agentPaths.length])).toEqual([
+      [empty, 0],
+      [recent, 0],
+      [old, 1],
+    ])
+  })
+
+  it('and is not there is told in one line', async () => {
+    const missing = join(folder, 'nope.jsonl')
+    const { logs, unreadable } = await findNamedLogs([missing, old])
+    expect([logs.length, unreadable]).toEqual([1, [{ file: missing, why: `${missing} does not exist.` }]])
+  })
+})
+
+describe('reports', () => {
+  it('count a copied response in the file given first', async () => {
+    const counts = async (paths: readonly string[]) => {
+      const { logs } = await findNamedLogs(paths)
+      const { sessions } = await inspectFiles(logs)
+      return sessions.map(({ file, apiCalls, copiedCalls }) => [file, apiCalls, copiedCalls])
+    }
+    expect(await counts([old, recent])).toEqual([
+      [old, 3, 0],
+      [recent, 1, 2],
+    ])
+    expect(await counts([recent, old])).toEqual([
+      [recent, 3, 0],
+      [old, 1, 2],
+    ])
+  })
+
+  it('are given for what can be read, and a line for what cannot', async () => {
+    const { logs } = await findNamedLogs([empty, old])
+    const { sessions, unreadable } = await inspectFiles(logs)
+    expect([sessions.map(({ file }) => file), unreadable]).toEqual([
+      [old],
+      [{ file: empty, why: `${empty} is empty.` }],
+    ])
+  })
+
+  it('say how far they have come', async () => {
+    const told: InspectProgress[] = []
+    const { logs } = await findNamedLogs([old, recent])
+    await inspectFiles(logs, { onProgress: (progress) => told.push(progress) })
+    const lastOf = (file: string) => told.findLast((progress) => progress.file === file)
+    expect(lastOf(recent)).toEqual({
+      file: recent,
+      number: 2,
+      of: 2,
+      readBytes: lastOf(recent)?.totalBytes,
+      totalBytes: expect.any(Number),
+    })
+  })
+
+  it('stop when nobody wants them any more', async () => {
+    const { logs } = await findNamedLogs([old])
+    await expect(inspectFiles(logs, { signal: AbortSignal.abort() })).rejects.toThrow('aborted')
+  })
+})

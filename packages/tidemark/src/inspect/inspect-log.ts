@@ -1,0 +1,158 @@
+/** From a log that was read to the report of its session. Pure: the same log gives the same report. */
+import type { SessionRecord } from '@tidemark/core'
+import { type Catalogue, type LogFormat, lookUpModel, type ReadRecord } from '@tidemark/wire'
+import type { ReadLog } from '../reading/read-log.ts'
+import { agentReports } from './agents.ts'
+import { type Call, callsOf } from './calls.ts'
+import { contentsOf } from './content.ts'
+import { type Curve, curveOf } from './context-curve.ts'
+import { damagedPlaces } from './damaged.ts'
+import { createEstimates, type Estimates } from './estimates.ts'
+import { estimatorReport } from './estimator-report.ts'
+import { largestItems } from './large-items.ts'
+import { promptsIn } from './prompts.ts'
+import { redact } from './redact.ts'
+import type { SessionReport } from './report.ts'
+import { dollars, moneyReport, type PricedCall, priceCall, sumMoney } from './spending.ts'
+import { type DayOf, spendingTable } from './spending-table.ts'
+import { toolCallsIn } from './tool-calls.ts'
+import { addUsage, hitRateOf, NO_USAGE, usageOf } from './usage-totals.ts'
+import { windowOf } from './window.ts'
+
+export interface InspectRules {
+  readonly catalogue: Catalogue
+  readonly dayOf: DayOf
+  /** Keys of the calls that earlier files have. Those of this log are added. */
+  readonly seenCalls: Set<string>
+}
+
+export function inspectLog(log: ReadLog, rules: InspectRules): SessionReport {
+  const records = recordsOf(log.records)
+  const all = allCalls(log, rules.seenCalls)
+  for (const { key } of all) rules.seenCalls.add(key)
+  const estimates = createEstimates(rules.catalogue)
+  const { money, ...counted } = countedCalls(all, { log, rules, estimates })
+  return {
+    ...identityOf(log),
+    ...counted,
+    ...promptsIn(records),
+    ...contextOfLog(curveOf(records, all), all, { log, rules }),
+    ...contentOfLog(log, all, estimates),
+    estimator: estimatorReport(records, log.format, estimates),
+    ...money,
+    damaged: damagedPlaces(log),
+  }
+}
+
+interface Reading {
+  readonly log: ReadLog
+  readonly rules: InspectRules
+}
+
+function recordsOf(read: readonly ReadRecord[]): readonly SessionRecord[] {
+  return read.map(({ record }) => record)
+}
+
+/** The main conversation's, then those of side agents. */
+function allCalls(log: ReadLog, elsewhere: ReadonlySet<string>): readonly Call[] {
+  const calls = new Map(callsOf(recordsOf(log.records), { elsewhere }).map((call) => [call.key, call]))
+  for (const { agent, records } of log.agents) {
+    for (const call of callsOf(recordsOf(records), { elsewhere, agent }))
+      if (!calls.has(call.key)) calls.set(call.key, call)
+  }
+  return [...calls.values()]
+}
+
+function identityOf({ path, format, records, meta, agents }: ReadLog) {
+  const { sessionId, cwd, startedAt, endedAt } = meta
+  const span =
+    startedAt === null || endedAt === null ? Number.NaN : Date.parse(endedAt) - Date.parse(startedAt)
+  return {
+    file: path,
+    format,
+    sessionId,
+    project: cwd === null ? null : redact(cwd),
+    startedAt,
+    endedAt,
+    durationMs: Number.isNaN(span) ? null : span,
+    records: [records, ...agents.map((agent) => agent.records)].reduce((sum, read) => sum + linesIn(read), 0),
+  }
+}
+
+/** A line may give several records. */
+function linesIn(read: readonly ReadRecord[]): number {
+  return new Set(read.map(({ line }) => line)).size
+}
+
+interface Counting extends Reading {
+  readonly estimates: Estimates
+}
+
+/** Calls that an earlier file has too are in none of these. */
+function countedCalls(all: readonly Call[], { log, rules, estimates }: Counting) {
+  const own = all.filter(({ isCopy }) => !isCopy)
+  const answered = own.filter((call) => isCounted(call, log.format))
+  const estimate = ({ model, blocks }: Call): number =>
+    blocks.reduce((sum, block) => sum + estimates.forModel(model).estimator.block(block), 0)
+  const priced = answered.map((call) =>
+    priceCall(call, { catalogue: rules.catalogue, estimate, format: log.format }),
+  )
+  const usage = answered.reduce((sum, call) => addUsage(sum, usageOf(call.usage)), NO_USAGE)
+  return {
+    apiCalls: answered.length,
+    callsWithoutUsage: own.filter((call) => call.usage === null).length,
+    copiedCalls: all.filter((call) => call.isCopy && isCounted(call, log.format)).length,
+    toolCalls: toolCallsIn(own),
+    models: [...new Set(all.map(({ model }) => model))],
+    usage,
+    hitRate: hitRateOf(usage),
+    money: { ...moneyOf(priced, rules.dayOf), agents: agentReports(priced) },
+  }
+}
+
+/** Codex counts its calls itself; a response it did not count was broken off. */
+function isCounted({ usage }: Call, format: LogFormat): boolean {
+  return format !== 'codex' || usage !== null
+}
+
+function moneyOf(priced: readonly PricedCall[], dayOf: DayOf) {
+  const estimated = priced.filter(({ isOutputEstimated }) => isOutputEstimated)
+  return {
+    costUsd: dollars(sumMoney(priced).total),
+    money: moneyReport(priced),
+    outputEstimated: estimated.length > 0,
+    outputEstimatedCalls: estimated.length,
+    outputTokensEstimated: priced.reduce((sum, { tokens }) => sum + tokens.output, 0),
+    spending: spendingTable(priced, dayOf),
+  }
+}
+
+function contextOfLog(
+  { points, compactions, clearings }: Curve,
+  all: readonly Call[],
+  { log, rules }: Reading,
+) {
+  const peakContextTokens = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
+  const looked = lookUpModel(rules.catalogue, mainModel(all))
+  const window = windowOf({
+    format: log.format,
+    logged: log.meta.contextWindow,
+    model: looked.found ? looked : null,
+    compactions,
+    peak: peakContextTokens,
+  })
+  return { peakContextTokens, context: { ...window, points }, compactions, clearings }
+}
+
+function contentOfLog(log: ReadLog, all: readonly Call[], estimates: Estimates) {
+  const estimate = estimates.forModel(mainModel(all)).estimator.block
+  const contents = contentsOf(recordsOf(log.records), estimate)
+  return { ...contents, largest: largestItems(log.records, estimate) }
+}
+
+/** The one that answered most calls of the main conversation; the newest of those that answered as many. */
+function mainModel(all: readonly Call[]): string {
+  const counts = new Map<string, number>()
+  for (const { model, agent } of all) if (agent === null) counts.set(model, (counts.get(model) ?? 0) + 1)
+  return [...counts].reduce((most, next) => (next[1] >= most[1] ? next : most), ['unknown', 0] as const)[0]
+}

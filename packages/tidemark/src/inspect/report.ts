@@ -1,0 +1,182 @@
+/**
+ * What `tidemark inspect` knows of a session, as plain JSON. The names are a contract: programs read them.
+ * Tokens of `usage` and `context` are what the provider reported; those of classes, tools and items are estimates.
+ */
+import type { Damage, PriceClass } from '@tidemark/core'
+import type { LogFormat } from '@tidemark/wire'
+
+export interface SessionReport {
+  readonly file: string
+  readonly format: LogFormat
+  readonly sessionId: string | null
+  /** The folder the session ran in. */
+  readonly project: string | null
+  readonly startedAt: string | null
+  readonly endedAt: string | null
+  readonly durationMs: number | null
+  /** Lines that hold something, whatever it is. */
+  readonly records: number
+  /** Requests that were answered, those of side agents among them. */
+  readonly apiCalls: number
+  /** Answered calls whose usage is not in the log: they cost something nobody knows. */
+  readonly callsWithoutUsage: number
+  /** Calls left out because another file, given before, has them too. */
+  readonly copiedCalls: number
+  readonly toolCalls: number
+  /** Texts that the person typed. */
+  readonly userMessages: number
+  readonly firstPrompt: string | null
+  readonly models: readonly string[]
+  readonly usage: UsageTotals
+  /** Share of the prompt that was read from cache; null where nothing was sent. */
+  readonly hitRate: number | null
+  readonly peakContextTokens: number
+  readonly context: ContextCurve
+  readonly compactions: readonly CompactionFound[]
+  readonly clearings: readonly ClearingFound[]
+  readonly tokensByClass: TokensByKind
+  readonly byTool: readonly ToolShare[]
+  readonly largest: readonly LargeItem[]
+  readonly duplicateReads: readonly RepeatedRead[]
+  readonly estimator: EstimatorReport
+  /** Dollars; null where something that was used has no known price. */
+  readonly costUsd: number | null
+  readonly money: MoneyReport
+  /** The log has too little output for some calls, and the price of those rests on an estimate. */
+  readonly outputEstimated: boolean
+  /** How many. */
+  readonly outputEstimatedCalls: number
+  /** The output that was priced: as logged where that can be, estimated where it cannot. */
+  readonly outputTokensEstimated: number
+  /** Whole session by day and model. */
+  readonly spending: readonly Spending[]
+  /** Side agents, which have a context of their own. Their calls and costs are in the totals above. */
+  readonly agents: readonly AgentReport[]
+  readonly damaged: readonly DamagedPlace[]
+}
+
+/** `input` is what was not cached, in every format. */
+export interface UsageTotals {
+  readonly input: number
+  readonly cacheRead: number
+  readonly cacheCreation: number
+  readonly output: number
+}
+
+export interface ContextCurve {
+  readonly window: number | null
+  /** `log`: the log says so. `compactions`: smaller than the model's, told by where the host compacted. */
+  readonly windowFrom: 'log' | 'catalogue' | 'compactions' | null
+  /** Where automatic compaction would begin; null where the window is not known. */
+  readonly autoCompact: number | null
+  /** One for each request of the main conversation: the tokens it sent. */
+  readonly points: readonly ContextPoint[]
+}
+
+export interface ContextPoint {
+  readonly at: string
+  readonly tokens: number
+}
+
+export interface CompactionFound {
+  readonly trigger: string | null
+  readonly preTokens: number | null
+  /** What the next request sent; null where none came. */
+  readonly postTokens: number | null
+  readonly at: string | null
+  /** How many points of the context curve came before. */
+  readonly afterCall: number
+}
+
+export interface ClearingFound {
+  readonly preTokens: number | null
+  readonly savedTokens: number | null
+  readonly trigger: string | null
+  readonly results: number
+  readonly at: string | null
+  readonly afterCall: number
+}
+
+/** Every block of the main conversation once, however often it was sent. */
+export interface TokensByKind {
+  readonly human: number
+  readonly assistantText: number
+  readonly thinking: number
+  readonly toolRequests: number
+  readonly toolResults: number
+  readonly localCommandOutput: number
+  readonly attachments: number
+  readonly media: number
+  readonly summaries: number
+  readonly other: number
+  readonly total: number
+}
+
+export interface ToolShare {
+  readonly tool: string
+  readonly calls: number
+  readonly requestTokens: number
+  readonly resultTokens: number
+}
+
+export interface LargeItem {
+  readonly kind: 'result' | 'request' | 'prompt' | 'text' | 'thinking' | 'summary' | 'attachment' | 'other'
+  readonly tool: string | null
+  /** The path, command or first words, without secrets. */
+  readonly what: string
+  readonly tokens: number
+  readonly line: number
+}
+
+export interface RepeatedRead {
+  readonly path: string
+  readonly count: number
+  /** Tokens that one reading would have saved. */
+  readonly tokens: number
+}
+
+export interface EstimatorReport {
+  readonly turns: number
+  readonly medianAbsError: number | null
+  /** Σ(predicted − reported) / Σ reported. */
+  readonly bias: number | null
+  readonly excluded: readonly { readonly reason: string; readonly count: number }[]
+}
+
+export interface MoneyReport {
+  /** The sum of what could be priced: `costUsd`, or the least it can be. */
+  readonly pricedUsd: number
+  readonly byClass: { readonly [Class in PriceClass]: ClassPrice }
+  /** Charged by the request, not by the token. */
+  readonly feesUsd: number | null
+  /** What the same calls would have cost without a cache, less what they did; null where not known. */
+  readonly savedByCacheUsd: number | null
+  /** Why a price is missing, and what had to be assumed, in words. */
+  readonly missing: readonly string[]
+  readonly assumed: readonly string[]
+}
+
+export interface ClassPrice {
+  readonly tokens: number
+  readonly usd: number | null
+}
+
+export interface Spending {
+  readonly day: string | null
+  readonly model: string
+  readonly apiCalls: number
+  readonly usage: UsageTotals
+  readonly costUsd: number | null
+}
+
+export interface AgentReport {
+  readonly id: string
+  readonly apiCalls: number
+  readonly usage: UsageTotals
+  readonly costUsd: number | null
+}
+
+export interface DamagedPlace extends Damage {
+  /** Where it is not the session's own file: the file of one of its side agents. */
+  readonly file?: string
+}

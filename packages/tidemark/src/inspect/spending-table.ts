@@ -1,0 +1,50 @@
+/** The calls of a session by day and model: what totals over many sessions are made of. */
+import { addMoney, type Money, NO_MONEY } from '@tidemark/core'
+import type { Spending, UsageTotals } from './report.ts'
+import { dollars, type PricedCall } from './spending.ts'
+import { addUsage, NO_USAGE, usageOf } from './usage-totals.ts'
+
+/** The day a moment falls on, as YYYY-MM-DD; null where it is none. */
+export type DayOf = (at: string) => string | null
+
+/** `timeZone`: a name as in `Europe/Berlin`; without one that is known, the machine's own. */
+export function daysIn(timeZone?: string): DayOf {
+  const format = dayFormat(timeZone) ?? dayFormat()
+  return (at) => {
+    const moment = Date.parse(at)
+    return Number.isNaN(moment) ? null : (format?.format(moment) ?? null)
+  }
+}
+
+/** Null for a zone that nobody knows: a machine's `TZ` may hold what only a C library understands. */
+function dayFormat(timeZone?: string): Intl.DateTimeFormat | null {
+  const zone = timeZone === undefined || timeZone === '' ? {} : { timeZone }
+  try {
+    return new Intl.DateTimeFormat('en-CA', { ...zone, year: 'numeric', month: '2-digit', day: '2-digit' })
+  } catch {
+    return null
+  }
+}
+
+interface Row {
+  readonly day: string | null
+  readonly model: string
+  apiCalls: number
+  usage: UsageTotals
+  money: Money
+}
+
+export function spendingTable(calls: readonly PricedCall[], dayOf: DayOf): readonly Spending[] {
+  const rows = new Map<string, Row>()
+  for (const priced of calls) {
+    const { call, money } = priced
+    const day = dayOf(call.at)
+    const key = `${day}\n${call.model}`
+    const row = rows.get(key) ?? { day, model: call.model, apiCalls: 0, usage: NO_USAGE, money: NO_MONEY }
+    row.apiCalls += 1
+    row.usage = addUsage(row.usage, usageOf(call.usage))
+    row.money = addMoney(row.money, money)
+    rows.set(key, row)
+  }
+  return [...rows.values()].map(({ money, ...row }) => ({ ...row, costUsd: dollars(money.total) }))
+}

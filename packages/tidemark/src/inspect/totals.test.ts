@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest'
+import type { SessionReport, Spending } from './report.ts'
+import { totalsOf } from './totals.ts'
+
+function spent(day: string | null, model: string, costUsd: number | null): Spending {
+  const usage = { input: 1, cacheRead: 3, cacheCreation: 0, output: 5 }
+  return { day, model, apiCalls: 2, usage, costUsd }
+}
+
+function report(project: string | null, spending: readonly Spending[]): SessionReport {
+  return { project, spending } as SessionReport
+}
+
+const reports = [
+  report('/shop', [spent('2026-03-09', 'opus', 2), spent('2026-03-10', 'opus', 1)]),
+  report('/shop', [spent('2026-03-10', 'sonnet', 0.5)]),
+  report(null, [spent(null, 'llama', null)]),
+]
+
+const figures = (sessions: number, calls: number) => ({
+  sessions,
+  apiCalls: calls * 2,
+  usage: { input: calls, cacheRead: calls * 3, cacheCreation: 0, output: calls * 5 },
+  hitRate: 0.75,
+})
+
+it('are of all sessions, by day newest first, by model and project dearest first', () => {
+  expect(totalsOf(reports)).toEqual({
+    ...figures(3, 4),
+    costUsd: null,
+    pricedUsd: 3.5,
+    byDay: [
+      { name: 'unknown', ...figures(1, 1), costUsd: null, pricedUsd: 0 },
+      { name: '2026-03-10', ...figures(2, 2), costUsd: 1.5, pricedUsd: 1.5 },
+      { name: '2026-03-09', ...figures(1, 1), costUsd: 2, pricedUsd: 2 },
+    ],
+    byModel: [
+      { name: 'opus', ...figures(1, 2), costUsd: 3, pricedUsd: 3 },
+      { name: 'sonnet', ...figures(1, 1), costUsd: 0.5, pricedUsd: 0.5 },
+      { name: 'llama', ...figures(1, 1), costUsd: null, pricedUsd: 0 },
+    ],
+    byProject: [
+      { name: '/shop', ...figures(2, 3), costUsd: 3.5, pricedUsd: 3.5 },
+      { name: 'unknown', ...figures(1, 1), costUsd: null, pricedUsd: 0 },
+    ],
+  })
+})
+
+it('of nothing are nothing', () => {
+  expect(totalsOf([])).toEqual({
+    sessions: 0,
+    apiCalls: 0,
+    usage: { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 },
+    hitRate: null,
+    costUsd: 0,
+    pricedUsd: 0,
+    byDay: [],
+    byModel: [],
+    byProject: [],
+  })
+})

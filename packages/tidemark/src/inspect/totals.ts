@@ -1,0 +1,82 @@
+/** Many sessions added up: in all, by day, by model, by project. */
+import type { SessionReport, UsageTotals } from './report.ts'
+import { addUsage, hitRateOf, NO_USAGE } from './usage-totals.ts'
+
+export interface Total {
+  readonly name: string
+  readonly sessions: number
+  readonly apiCalls: number
+  readonly usage: UsageTotals
+  readonly hitRate: number | null
+  /** Dollars; null where a part of it is not known. */
+  readonly costUsd: number | null
+  /** What is known of it. */
+  readonly pricedUsd: number
+}
+
+export interface Totals extends Omit<Total, 'name'> {
+  /** Newest first. */
+  readonly byDay: readonly Total[]
+  /** Dearest first, and so the projects. */
+  readonly byModel: readonly Total[]
+  readonly byProject: readonly Total[]
+}
+
+const UNKNOWN = 'unknown'
+
+export function totalsOf(reports: readonly SessionReport[]): Totals {
+  const parts = reports.flatMap(partsOf)
+  const { name, ...all } = added('all', parts)
+  return {
+    ...all,
+    sessions: reports.length,
+    byDay: grouped(parts, (part) => part.day).sort((one, other) => (one.name < other.name ? 1 : -1)),
+    byModel: grouped(parts, (part) => part.model).sort(dearer),
+    byProject: grouped(parts, (part) => part.project).sort(dearer),
+  }
+}
+
+interface Part {
+  readonly report: SessionReport
+  readonly day: string
+  readonly model: string
+  readonly project: string
+  readonly apiCalls: number
+  readonly usage: UsageTotals
+  readonly costUsd: number | null
+}
+
+function partsOf(report: SessionReport): readonly Part[] {
+  return report.spending.map((row) => ({
+    ...row,
+    report,
+    day: row.day ?? UNKNOWN,
+    project: report.project ?? UNKNOWN,
+  }))
+}
+
+function grouped(parts: readonly Part[], nameOf: (part: Part) => string): Total[] {
+  return [...Map.groupBy(parts, nameOf)].map(([name, group]) => added(name, group))
+}
+
+function added(name: string, parts: readonly Part[]): Total {
+  const usage = parts.reduce((sum, part) => addUsage(sum, part.usage), NO_USAGE)
+  const pricedUsd = parts.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)
+  return {
+    name,
+    sessions: new Set(parts.map((part) => part.report)).size,
+    apiCalls: parts.reduce((sum, part) => sum + part.apiCalls, 0),
+    usage,
+    hitRate: hitRateOf(usage),
+    costUsd: parts.some((part) => part.costUsd === null) ? null : rounded(pricedUsd),
+    pricedUsd: rounded(pricedUsd),
+  }
+}
+
+function dearer(one: Total, other: Total): number {
+  return other.pricedUsd - one.pricedUsd || other.apiCalls - one.apiCalls || (one.name < other.name ? -1 : 1)
+}
+
+function rounded(dollars: number): number {
+  return Math.round(dollars * 1e6) / 1e6
+}

@@ -1,0 +1,39 @@
+/** What calls used, added up. */
+import type { Usage } from '@tidemark/core'
+import type { UsageTotals } from './report.ts'
+
+export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
+
+export function usageOf(usage: Usage | null): UsageTotals {
+  if (usage === null) return NO_USAGE
+  return {
+    input: count(usage.input_tokens),
+    cacheRead: count(usage.cache_read_input_tokens),
+    cacheCreation: count(usage.cache_creation_input_tokens),
+    output: count(usage.output_tokens),
+  }
+}
+
+export function addUsage(one: UsageTotals, other: UsageTotals): UsageTotals {
+  return {
+    input: one.input + other.input,
+    cacheRead: one.cacheRead + other.cacheRead,
+    cacheCreation: one.cacheCreation + other.cacheCreation,
+    output: one.output + other.output,
+  }
+}
+
+/** Share of the prompts that was read from cache, to four places; null where nothing was sent. */
+export function hitRateOf({ input, cacheRead, cacheCreation }: UsageTotals): number | null {
+  const sent = input + cacheRead + cacheCreation
+  return sent === 0 ? null : Math.round((cacheRead / sent) * 1e4) / 1e4
+}
+
+export function promptOf({ input, cacheRead, cacheCreation }: UsageTotals): number {
+  return input + cacheRead + cacheCreation
+}
+
+/** A log may hold anything where a figure belongs. */
+function count(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0
+}

@@ -2,9 +2,10 @@
  * The command line: from arguments to an exit code. 0 done, 1 failed, 2 wrong use. With `--json` a command
  * prints one JSON value on standard output and nothing else there.
  */
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import manifest from '../package.json' with { type: 'json' }
 import { addSessionCommands, type Outcome } from './commands/session-commands.ts'
+import type { SimulateChoices } from './commands/simulate.ts'
 import { start } from './commands/start.ts'
 import { inOneLine, tellFailure } from './failure.ts'
 import { colorsFor, type Terminal, wantsColors } from './terminal.ts'
@@ -19,6 +20,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   const program = createProgram(terminal)
   const outcome: Outcome = { code: DONE }
   addSessionCommands(program, terminal, outcome)
+  addSimulate(program, terminal, outcome)
   addStart(program, terminal)
   try {
     await program.parseAsync(args.length === 0 ? ['--help'] : [...args], { from: 'user' })
@@ -59,6 +61,38 @@ function createProgram(terminal: Terminal): Command {
 function wrongUse(text: string): string {
   const line = inOneLine(text.replace(/^error: /, ''))
   return /[.?)]$/.test(line) ? line : `${line}.`
+}
+
+function addSimulate(program: Command, terminal: Terminal, outcome: Outcome): void {
+  program
+    .command('simulate')
+    .description('serve the Messages API on this machine, with a scripted model and a true prompt cache')
+    .option('--port <number>', 'port to listen on; any free one without it', portNumber)
+    .option(
+      '--script <file>',
+      'a scenario (.yaml, .json), a module (.mjs, .js, .ts) or a name: echo, coder, summariser …',
+    )
+    .option('--window <tokens>', 'one context window for every model', tokenCount)
+    .option('--seed <text>', 'the same seed gives the same ids and signatures')
+    .option('--cached-clearing', 'also the undocumented cache_edits, which no provider promises')
+    .option('--host <address>', 'address to listen on; 127.0.0.1 without it')
+    .option('--allow-remote', 'with --host: let others on the network reach it, who need no key')
+    .option('--json', 'print one line { "url": … } once it listens, and nothing else')
+    .action(async (choices: SimulateChoices) => {
+      const { simulate } = await import('./commands/simulate.ts')
+      outcome.code = await simulate(choices, terminal)
+    })
+}
+
+function portNumber(text: string): number {
+  const port = Number(text)
+  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Expected a port from 0 to 65535.')
+  return port
+}
+
+function tokenCount(text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('Expected a whole number of tokens.')
+  return Number(text)
 }
 
 function addStart(program: Command, terminal: Terminal): void {

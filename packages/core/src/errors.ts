@@ -3,6 +3,7 @@
  * help) are values, never this. `code` is stable; `message` says what was expected and what to do.
  */
 export type TidemarkErrorCode =
+  | 'bad-blob'
   | 'bad-home'
   | 'bad-json'
   | 'bad-option'
@@ -10,8 +11,6 @@ export type TidemarkErrorCode =
   | 'bad-profile'
   | 'bad-record'
   | 'bad-session-id'
-  | 'blob-missing'
-  | 'closed'
   | 'io-failed'
   | 'newer-format'
   | 'not-a-session'

@@ -1,0 +1,73 @@
+/** The simulator on a port of this machine. Beyond loopback only when told so in so many words. */
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { TidemarkError } from '@tidemark/core'
+import type { SimulatorOptions } from './options.ts'
+import { createSimulator, type Simulator } from './simulator.ts'
+
+export interface ServeOptions extends SimulatorOptions {
+  /** Default: any free port. */
+  readonly port?: number
+  /** Default: 127.0.0.1. */
+  readonly host?: string
+  /** Needed for a host that others can reach: the simulator has no secrets and no guard. */
+  readonly allowRemote?: boolean
+}
+
+export interface ServedSimulator {
+  readonly simulator: Simulator
+  /** Without a slash at the end. */
+  readonly url: string
+  readonly port: number
+  /** Ends every connection and frees the port. */
+  close(): Promise<void>
+}
+
+const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost'])
+
+export async function serveSimulator(options: ServeOptions = {}): Promise<ServedSimulator> {
+  const { port = 0, host = '127.0.0.1', allowRemote = false } = options
+  if (!LOOPBACK.has(host) && !allowRemote)
+    throw new TidemarkError(
+      'bad-option',
+      `The simulator serves this machine only, and ${host} can be reached by others. Use 127.0.0.1, or set allowRemote.`,
+      { details: { host } },
+    )
+  const simulator = createSimulator(options)
+  const server = createAdaptorServer({
+    overrideGlobalObjects: false,
+    fetch: (request, env) => handle(simulator, request, env as HttpBindings),
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) => reject(cannotListen(host, port, cause)))
+    server.listen(port, host, () => resolve())
+  })
+  const address = server.address()
+  const bound = typeof address === 'object' && address !== null ? address.port : port
+  return {
+    simulator,
+    port: bound,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        if ('closeAllConnections' in server) server.closeAllConnections()
+      }),
+  }
+}
+
+function cannotListen(host: string, port: number, cause: Error): TidemarkError {
+  const text = `The simulator cannot listen on ${host}:${port} (${cause.message}). Choose another port, or none for any that is free.`
+  return new TidemarkError('io-failed', text, { cause, details: { host, port } })
+}
+
+/** An answer that breaks off takes the socket with it. */
+async function handle(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
+  const { socket } = env.incoming
+  try {
+    return await simulator.handle(request, { connection: { reset: () => socket.resetAndDestroy() } })
+  } catch (error) {
+    if (socket.destroyed) return RESPONSE_ALREADY_SENT
+    throw error
+  }
+}

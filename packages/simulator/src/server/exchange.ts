@@ -1,0 +1,153 @@
+/** One request from its headers to the answer that is about to be sent, and its line in the log. */
+import type { MessageParam } from '../api.ts'
+import { applyFault } from '../faults/apply.ts'
+import type { Fault } from '../faults/fault.ts'
+import { requestedFault } from '../faults/requested.ts'
+import { type Refusal, refusal } from '../refusal.ts'
+import { analyse } from '../seeing/analyse.ts'
+import { type Admission, admit, enter, type Incoming } from './admit.ts'
+import { type Answer, errorAnswer, jsonAnswer } from './answer.ts'
+import type { Call, MadeResponse } from './answer-message.ts'
+import { encodeReply } from './encode.ts'
+import type { Prepared } from './prepare.ts'
+import { respond } from './respond.ts'
+import { recordOf, recordResponse, type Visit } from './visit.ts'
+import type { World } from './world.ts'
+
+export interface Exchange {
+  readonly answer: Answer
+  /** Called when the first byte of a good answer is on its way. */
+  begin(): void
+}
+
+export async function exchange(world: World, incoming: Incoming): Promise<Exchange> {
+  const entry = enter(world, incoming.headers)
+  const visit: Visit = {
+    number: world.log.next(),
+    requestId: world.ids.next('req'),
+    now: world.clock.now(),
+    incoming,
+    account: entry.ok ? entry.account : null,
+    fault: requestedFault(incoming.headers, world.faults),
+  }
+  if (!entry.ok) return turnDown(world, visit, entry.refusal)
+  if (visit.fault?.type === 'status') return failOnDemand(world, visit, visit.fault)
+  if (incoming.unreadable !== undefined) return turnDown(world, visit, incoming.unreadable)
+  const admission = admit(world, incoming, entry.account)
+  if (!admission.ok) return turnDown(world, visit, admission.refusal)
+  if (incoming.endpoint === 'count_tokens') return count(world, visit, admission.prepared)
+  return converse(world, visit, admission)
+}
+
+/** A fault that replaces the answer altogether: the request is not even looked at. */
+function failOnDemand(world: World, visit: Visit, fault: Fault): Exchange {
+  const answer = applyFault(jsonAnswer(200, '', headersFor(world, visit)), fault, visit.requestId)
+  const error = { type: 'fault', message: `answered with ${answer.status} on demand` }
+  return logged(world, visit, { answer, error })
+}
+
+function turnDown(world: World, visit: Visit, refused: Refusal): Exchange {
+  const answer = errorAnswer(refused, visit.requestId, headersFor(world, visit))
+  const error = { type: refused.type, message: refused.message }
+  return logged(world, visit, { answer: faulted(answer, visit), error })
+}
+
+function count(world: World, visit: Visit, prepared: Prepared): Exchange {
+  const { body, tokens, originalTokens } = prepared
+  const edited =
+    body.context_management == null ? {} : { context_management: { original_input_tokens: originalTokens } }
+  const text = JSON.stringify({ input_tokens: tokens, ...edited })
+  const answer = jsonAnswer(200, text, headersFor(world, visit))
+  return logged(world, visit, { answer: faulted(answer, visit), error: null })
+}
+
+function logged(
+  world: World,
+  visit: Visit,
+  { answer, error }: { readonly answer: Answer; readonly error: { type: string; message: string } | null },
+): Exchange {
+  const record = recordOf(world, visit, { status: answer.status, error })
+  world.log.add(record)
+  world.settings.onRequest(record)
+  return { answer, begin: () => undefined }
+}
+
+type Admitted = Extract<Admission, { ok: true }>
+
+async function converse(world: World, visit: Visit, admitted: Admitted): Promise<Exchange> {
+  const { prepared, thread, continues } = admitted
+  const { scope, body, model, gate, sentPrompt: prompt } = prepared
+  const asked = { scope, body, model, betas: gate.betas, prompt, now: visit.now }
+  const diagnosis = world.diagnostics.diagnose(asked)
+  const id = world.ids.next('msg')
+  const { number, now, incoming } = visit
+  const made = await attempt(world, prepared, { id, number, now, headers: incoming.headers, diagnosis })
+  if ('status' in made) {
+    world.threads.release(continues)
+    return turnDown(world, visit, made)
+  }
+  const { analysis, seen } = analyse(world, prepared, { cache: made.cache, number, now })
+  const state = { begun: false }
+  world.log.see({ ...seen, begun: () => state.begun })
+  const struck = { ...visit, fault: visit.fault ?? made.fault }
+  const answer = faulted(answerOf(world, visit, { made, prepared }), struck)
+  if (answer.status !== 200) world.threads.release(continues)
+  recordResponse(world, struck, { prepared, made, id, analysis, status: answer.status })
+  return {
+    answer,
+    begin() {
+      state.begun = true
+      made.commit()
+      world.diagnostics.keep(id, asked)
+      world.threads.keep(thread, { id, message: said(made) })
+      const { read: _free, ...charged } = made.split
+      world.limiter.spend(scope.organization, { input: sum(charged), output: made.outputTokens })
+    },
+  }
+}
+
+/** A script that throws is a server that broke. */
+async function attempt(world: World, prepared: Prepared, call: Call): Promise<MadeResponse | Refusal> {
+  try {
+    return await respond(world, prepared, call)
+  } catch (error) {
+    return refusal(500, `The script failed: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function said({ reply }: MadeResponse): MessageParam {
+  return { role: 'assistant', content: reply.message.content }
+}
+
+function sum(figures: Readonly<Record<string, number>>): number {
+  return Object.values(figures).reduce((total, each) => total + each, 0)
+}
+
+function faulted(answer: Answer, { fault, requestId }: Visit): Answer {
+  return fault === null ? answer : applyFault(answer, fault, requestId)
+}
+
+function answerOf(
+  world: World,
+  visit: Visit,
+  { made, prepared }: { readonly made: MadeResponse; readonly prepared: Prepared },
+): Answer {
+  const { firstByteMs, deltaSize } = world.settings
+  const startMs = (made.delays.startMs ?? 0) + firstByteMs
+  return encodeReply(made.reply, {
+    stream: prepared.body.stream === true,
+    deltaSize,
+    delays: { ...made.delays, startMs },
+    headers: headersFor(world, visit),
+  })
+}
+
+function headersFor(world: World, { requestId, account }: Visit): Answer['headers'] {
+  if (account === null) return { 'request-id': requestId }
+  return {
+    'request-id': requestId,
+    'anthropic-organization-id': account.organization,
+    'anthropic-workspace-id': account.workspace,
+    ...world.limiter.headers(account.organization),
+  }
+}

@@ -1,0 +1,95 @@
+/** An answer on its way: pauses kept, pieces in order, and the end it was given. */
+import type { Clock } from '../clock.ts'
+import type { Answer, AnswerPiece } from './answer.ts'
+
+export interface Sending {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** Called when the first byte of a good answer goes out. */
+  begin(): void
+  /** Tears the connection down; null where there is none to tear. */
+  readonly reset: (() => void) | null
+}
+
+/** A connection that broke before an answer, in the words of a `fetch` that met one. */
+export class BrokenConnection extends TypeError {}
+
+function broken(): BrokenConnection {
+  return new BrokenConnection('fetch failed', {
+    cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
+  })
+}
+
+export async function send(answer: Answer, sending: Sending): Promise<Response> {
+  const pieces = merged(answer.pieces)
+  const [first, ...rest] = pieces
+  if (first === undefined) return sendNothing(answer, sending)
+  if (first.delayMs > 0) await sending.clock.sleep(first.delayMs, sending.signal)
+  if (answer.status === 200) sending.begin()
+  const head = { status: answer.status, headers: answer.headers }
+  if (rest.length === 0 && answer.ending === 'close') return new Response(first.bytes, head)
+  return new Response(streamOf([{ ...first, delayMs: 0 }, ...rest], answer.ending, sending), head)
+}
+
+async function sendNothing(answer: Answer, sending: Sending): Promise<Response> {
+  if (answer.ending === 'close') return new Response(null, { status: answer.status, headers: answer.headers })
+  if (answer.ending === 'hang') await aborted(sending.signal)
+  sending.reset?.()
+  throw broken()
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** Pieces that go out together are one: a pause is what makes a new one. */
+function merged(pieces: readonly AnswerPiece[]): readonly AnswerPiece[] {
+  const groups: { bytes: (string | Uint8Array<ArrayBuffer>)[]; delayMs: number }[] = []
+  for (const { bytes, delayMs } of pieces) {
+    const last = groups.at(-1)
+    if (last === undefined || delayMs > 0) groups.push({ bytes: [bytes], delayMs })
+    else last.bytes.push(bytes)
+  }
+  return groups.map(({ bytes, delayMs }) => ({ bytes: joined(bytes), delayMs }))
+}
+
+function joined(parts: readonly (string | Uint8Array<ArrayBuffer>)[]): string | Uint8Array<ArrayBuffer> {
+  const [only] = parts
+  if (parts.length === 1 && only !== undefined) return only
+  if (parts.every((part) => typeof part === 'string')) return parts.join('')
+  return Buffer.concat(parts.map((part) => Buffer.from(part)))
+}
+
+function streamOf(
+  pieces: readonly AnswerPiece[],
+  ending: Answer['ending'],
+  { clock, signal, reset }: Sending,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  const stop = new AbortController()
+  const either = AbortSignal.any([signal, stop.signal])
+  let next = 0
+  return new ReadableStream({
+    async pull(controller) {
+      const piece = pieces[next]
+      if (piece === undefined) return end(controller)
+      next += 1
+      if (piece.delayMs > 0) await clock.sleep(piece.delayMs, either)
+      if (either.aborted) return
+      controller.enqueue(typeof piece.bytes === 'string' ? encoder.encode(piece.bytes) : piece.bytes)
+    },
+    cancel: () => stop.abort(),
+  })
+
+  async function end(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (ending === 'close') return controller.close()
+    if (ending === 'hang') return aborted(either)
+    if (reset === null) return controller.error(broken())
+    // What was enqueued must be on the wire before the connection goes.
+    await new Promise((resolve) => setImmediate(resolve))
+    reset()
+  }
+}

@@ -1,0 +1,82 @@
+/** Context edits and compaction: which may be asked for, in which order, and with what. */
+import { isObject } from '../api.ts'
+import { coded, invalid } from '../refusal.ts'
+import { asksForCompaction } from './roles.ts'
+import type { Rule } from './rule.ts'
+
+export const MIN_COMPACT_TRIGGER = 50_000
+
+export function editsOf(body: Parameters<Rule>[0]['body']): readonly Readonly<Record<string, unknown>>[] {
+  const edits: unknown = body.context_management?.edits
+  return Array.isArray(edits) ? edits.filter(isObject) : []
+}
+
+export const editOrder: Rule = ({ body }) => {
+  const types = editsOf(body).map((edit) => edit.type)
+  return types.lastIndexOf('clear_thinking_20251015') > 0
+    ? invalid('context_management.edits: `clear_thinking_20251015` must be the first edit')
+    : null
+}
+
+/** Thinking can be cleared only where there is any. */
+export const editedThinking: Rule = ({ body, model }) => {
+  const clears = editsOf(body).some((edit) => edit.type === 'clear_thinking_20251015')
+  const mode = body.thinking?.type ?? model.thinkingDefault
+  return clears && mode === 'disabled'
+    ? invalid('`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive')
+    : null
+}
+
+export const editingModel: Rule = ({ body, model }) => {
+  const clears = editsOf(body).find((edit) => edit.type !== 'compact_20260112')
+  return clears === undefined || model.contextEditing
+    ? null
+    : invalid(`context_management: \`${String(clears.type)}\` is not supported for this model`)
+}
+
+export const compactTrigger: Rule = ({ body }) => {
+  for (const [index, edit] of editsOf(body).entries()) {
+    if (edit.type !== 'compact_20260112' || !isObject(edit.trigger)) continue
+    if (Number(edit.trigger.value) < MIN_COMPACT_TRIGGER)
+      return invalid(
+        `context_management.edits.${index}.compact_20260112: trigger.value must be at least ${MIN_COMPACT_TRIGGER}`,
+      )
+  }
+  return null
+}
+
+export const compactionModel: Rule = (request) => {
+  const threshold = editsOf(request.body).some((edit) => edit.type === 'compact_20260112')
+  const adopts = request.turns.some(({ blocks }) => blocks.some(({ block }) => block.type === 'compaction'))
+  if (request.model.compaction || !(threshold || adopts || asksForCompaction(request))) return null
+  return invalid('compaction is not supported for this model')
+}
+
+/** A summary of nothing, or of a turn that is still waiting for a tool of the provider's. */
+export const somethingToCompact: Rule = (request) => {
+  if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
+  const speaks = request.turns.some((turn) => turn.role !== 'system' && turn.blocks.length > 0)
+  return speaks
+    ? null
+    : coded(
+        'compaction_nothing_to_summarize',
+        '`messages` holds no `user` or `assistant` content to summarize.',
+      )
+}
+
+/** An on-demand compaction is a request of its own: what steers an ordinary answer has no place in it. */
+export const compactionAlone: Rule = (request) => {
+  if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
+  const clash = compactionClash(request.body)
+  return clash === null ? null : invalid(`compaction: cannot be combined with ${clash}`)
+}
+
+function compactionClash(body: Parameters<Rule>[0]['body']): string | null {
+  if (body.context_management != null) return '`context_management`'
+  if (body.stop_sequences != null) return '`stop_sequences`'
+  if (body.output_config?.format != null || body.output_format != null) return '`output_config.format`'
+  const choice = body.tool_choice?.type
+  if (choice === 'any' || choice === 'tool') return '`tool_choice` of type `any` or `tool`'
+  const budget: unknown = body.output_config?.task_budget
+  return isObject(budget) && budget.remaining != null ? '`output_config.task_budget.remaining`' : null
+}

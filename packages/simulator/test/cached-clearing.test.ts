@@ -1,0 +1,86 @@
+/** The undocumented way of clearing: results deleted from the cached prefix, the messages as they were. */
+import { manualClock, type Simulator } from '@tidemark/simulator'
+import { describe, expect, it } from 'vitest'
+import {
+  ask,
+  assistant,
+  call,
+  figuresOf,
+  MARK,
+  result,
+  simulate,
+  TOOL,
+  type Told,
+  tokens,
+  user,
+} from './ask.ts'
+
+const IDS = ['toolu_0', 'toolu_1', 'toolu_2', 'toolu_3']
+
+/** Calls and results, each result with its reference, the marker on the last, and deletions in a place of their own. */
+function turns(count: number, deleted: readonly string[] = []): readonly object[] {
+  const all = IDS.slice(0, count).flatMap((id, index) => {
+    const last = index === count - 1 ? MARK : {}
+    return [assistant(call(id)), user({ ...result(id, tokens(1_000, id), last), cache_reference: id })]
+  })
+  const edits = { type: 'cache_edits', edits: deleted.map((id) => ({ type: 'delete', cache_reference: id })) }
+  const more = deleted.length === 0 ? [] : [user(edits)]
+  return [user(tokens(600)), ...all, ...more]
+}
+
+function send(simulator: Simulator, count: number, deleted: readonly string[] = []): Promise<Told> {
+  return ask(simulator, { tools: [TOOL], messages: turns(count, deleted) })
+}
+
+/** Tokens of a result: its text, and 8 for the frame around it. */
+const RESULT = 1_008
+
+describe('cached clearing', () => {
+  it('keeps the hit and takes the deleted result out of it', async () => {
+    const simulator = simulate({ cachedClearing: true })
+    const first = await send(simulator, 2)
+    const told = await send(simulator, 3, ['toolu_0'])
+    expect(told.body.usage.cache_deleted_input_tokens).toBe(RESULT)
+    expect(figuresOf(told).read).toBe(figuresOf(first).write5m - RESULT)
+  })
+
+  it('adds up, and is resent with every request', async () => {
+    const simulator = simulate({ cachedClearing: true })
+    await send(simulator, 3)
+    const one = await send(simulator, 3, ['toolu_0'])
+    const two = await send(simulator, 4, ['toolu_0', 'toolu_1'])
+    expect([one, two].map(({ body }) => body.usage.cache_deleted_input_tokens)).toEqual([RESULT, 2 * RESULT])
+    expect(figuresOf(two).read).toBe(figuresOf(one).read - RESULT)
+  })
+
+  it('misses when a deletion is taken back: the prefix no longer has the text', async () => {
+    const simulator = simulate({ cachedClearing: true })
+    await send(simulator, 3)
+    await send(simulator, 3, ['toolu_0'])
+    expect(figuresOf(await send(simulator, 3)).read).toBe(0)
+  })
+
+  it('deletes nothing once the cache has gone cold', async () => {
+    const clock = manualClock()
+    const simulator = simulate({ cachedClearing: true, clock })
+    const first = await send(simulator, 3)
+    await clock.advance(301_000)
+    const told = await send(simulator, 3, ['toolu_0'])
+    expect(told.body.usage.cache_deleted_input_tokens).toBe(0)
+    expect(figuresOf(told)).toEqual(figuresOf(first))
+  })
+
+  it('refuses a reference nobody has', async () => {
+    const told = await send(simulate({ cachedClearing: true }), 2, ['toolu_9'])
+    expect(told.status).toBe(400)
+  })
+
+  it('is unknown unless it was switched on', async () => {
+    const told = await send(simulate(), 2)
+    expect(told.body.error.message).toBe(
+      'messages.2.content.0.tool_result.cache_reference: Extra inputs are not permitted',
+    )
+    const plain = await ask(simulate(), { messages: [user('x')] })
+    expect(plain.body.usage).not.toHaveProperty('cache_deleted_input_tokens')
+  })
+})

@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest'
+import { ask, assistant, simulate, TOOL, type Told, user } from './ask.ts'
+import { ASKED, BASE, BETA, blockFrom, CONTROLS, STRICT, summarizes } from './summaries.ts'
+
+describe('thinking in kept turns', () => {
+  /** u0, a1 (thinks), u2, a3 (thinks), u4; the first two are summarised. */
+  async function talk(base: object = BASE) {
+    const simulator = simulate({ script: summarizes })
+    const messages: object[] = [user('first')]
+    for (const next of ['second', 'third']) {
+      const { body } = await ask(simulator, { ...base, messages })
+      messages.push({ role: 'assistant', content: body.content }, user(next))
+    }
+    return { simulator, messages }
+  }
+
+  async function keptAfter(
+    change: {
+      readonly cut?: number
+      readonly between?: readonly object[]
+      readonly now?: object
+      readonly summariser?: object
+    } = {},
+  ): Promise<Told> {
+    const { simulator, messages } = await talk()
+    const cut = change.cut ?? 2
+    const block = await blockFrom(simulator, messages.slice(0, cut), { ...BASE, ...change.summariser })
+    const next = [assistant(block), ...(change.between ?? []), ...messages.slice(cut)]
+    return ask(simulator, { ...BASE, ...STRICT, ...change.now, messages: next }, { betas: [BETA, CONTROLS] })
+  }
+
+  it('stays valid behind the block', async () => {
+    const told = await keptAfter()
+    expect(told.status).toBe(200)
+    expect(told.body.input_transformations).toEqual([])
+  })
+
+  it.each([
+    {
+      name: 'the first kept message has the role of the last summarised one',
+      change: { cut: 1, between: [user('more')] },
+    },
+    { name: 'something was put between', change: { between: [user('x'), assistant('y')] } },
+    {
+      name: 'a system message was put between',
+      change: { between: [user('x'), { role: 'system', content: 'y' }, assistant('z')] },
+    },
+    { name: 'the system prompt changed', change: { now: { system: 'You help more.' } } },
+    { name: 'the tools changed', change: { now: { tools: [{ ...TOOL, description: 'else' }] } } },
+    {
+      name: 'the summary came from a model that preserves nothing',
+      change: { summariser: { model: 'claude-opus-5' } },
+    },
+    {
+      name: 'the summary was made under another system prompt',
+      change: { cut: 1, summariser: { system: 'Other.' } },
+    },
+  ])('is lost when $name', async ({ change }) => {
+    const told = await keptAfter(change)
+    expect(told.status).toBe(400)
+    expect(told.body.error.message).toContain('The block is bound to a different conversation.')
+  })
+
+  it('is lost when the first kept message would be one with the last summarised one', async () => {
+    const simulator = simulate({ script: summarizes })
+    const start = [user('first'), user('and')]
+    const reply = await ask(simulator, { ...BASE, messages: start })
+    const kept = [user('and'), { role: 'assistant', content: reply.body.content }, user('go')]
+    const block = await blockFrom(simulator, [user('first')])
+    const told = await ask(simulator, { ...BASE, messages: [assistant(block), ...kept] }, ASKED)
+    expect(told.status).toBe(400)
+  })
+
+  it('may start with the reply to the last summarised message', async () => {
+    const told = await keptAfter({ cut: 1 })
+    expect(told.status).toBe(200)
+  })
+
+  it('is lost when a kept turn was edited', async () => {
+    const { simulator, messages } = await talk()
+    const block = await blockFrom(simulator, messages.slice(0, 2))
+    const next = [assistant(block), user('second!'), ...messages.slice(3)]
+    const told = await ask(simulator, { ...BASE, messages: next }, ASKED)
+    expect(told.status).toBe(400)
+  })
+
+  it('goes on being valid after the next compaction', async () => {
+    const { simulator, messages } = await talk()
+    const first = await blockFrom(simulator, messages.slice(0, 2))
+    const second = [assistant(first), ...messages.slice(2)]
+    const reply = await ask(simulator, { ...BASE, messages: second }, ASKED)
+    const third = [...second, { role: 'assistant', content: reply.body.content }, user('fourth')]
+    const block = await blockFrom(simulator, third.slice(0, 3))
+    const kept = [assistant(block), ...third.slice(3)]
+    const told = await ask(simulator, { ...BASE, ...STRICT, messages: kept }, { betas: [BETA, CONTROLS] })
+    expect(told.status).toBe(200)
+    expect(told.body.input_transformations).toEqual([])
+  })
+
+  it('is bound to the block once there is one', async () => {
+    const { simulator, messages } = await talk()
+    const block = await blockFrom(simulator, messages.slice(0, 2))
+    const kept = [assistant(block), ...messages.slice(2)]
+    const reply = await ask(simulator, { ...BASE, messages: kept }, ASKED)
+    const thought = { role: 'assistant', content: reply.body.content }
+    // The summarised messages are back, and the block is gone: what was thought behind it no longer holds.
+    const undone = [...messages, thought, user('fourth')]
+    expect((await ask(simulator, { ...BASE, messages: undone }, ASKED)).status).toBe(400)
+    expect(
+      (await ask(simulator, { ...BASE, messages: [...kept, thought, user('fourth')] }, ASKED)).status,
+    ).toBe(200)
+  })
+})

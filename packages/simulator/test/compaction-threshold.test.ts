@@ -1,0 +1,116 @@
+/** A summary on the way to an answer, once the prompt is long enough. */
+import type { SimulatorOptions } from '@tidemark/simulator'
+import { describe, expect, it } from 'vitest'
+import { ask, assistant, simulate, tokens, user } from './ask.ts'
+import { BASE, BETA, blockFrom, HISTORY, summarizes } from './summaries.ts'
+
+describe('compaction at a threshold', () => {
+  const EDIT = 'compact-2026-01-12'
+  const edit = (more: object = {}): object => ({
+    context_management: {
+      edits: [{ type: 'compact_20260112', trigger: { type: 'input_tokens', value: 50_000 }, ...more }],
+    },
+  })
+  const long = [user(tokens(51_000)), assistant('seen'), user('go on')]
+  const asked = { betas: [EDIT] }
+  const options: SimulatorOptions = { script: summarizes }
+
+  it('summarises on the way and answers behind the summary', async () => {
+    const { body } = await ask(simulate(options), { ...BASE, ...edit(), messages: long }, asked)
+    expect(body.content.map((block: { type: string }) => block.type)).toEqual([
+      'compaction',
+      'thinking',
+      'text',
+    ])
+    expect(body.content[0]).toEqual({
+      type: 'compaction',
+      content: 'It was about looking.',
+      encrypted_content: null,
+    })
+    expect(body.usage.iterations.map((each: { type: string }) => each.type)).toEqual([
+      'compaction',
+      'message',
+    ])
+    expect(body.usage.iterations[0].input_tokens).toBeGreaterThan(51_000)
+    expect(body.usage.input_tokens).toBe(body.usage.iterations[1].input_tokens)
+    expect(body.usage.input_tokens).toBeLessThan(100)
+  })
+
+  it('stops behind the summary where it is told to', async () => {
+    const { body } = await ask(
+      simulate(options),
+      { ...BASE, ...edit({ pause_after_compaction: true }), messages: long },
+      asked,
+    )
+    expect(body).toMatchObject({
+      stop_reason: 'compaction',
+      content: [{ type: 'compaction' }],
+      usage: { input_tokens: 0 },
+    })
+  })
+
+  it('does nothing below the threshold', async () => {
+    const { body } = await ask(simulate(options), { ...BASE, ...edit(), messages: HISTORY }, asked)
+    expect(body.content.map((block: { type: string }) => block.type)).toEqual(['thinking', 'text'])
+    expect(body.usage.iterations).toHaveLength(1)
+  })
+
+  it.each([
+    { name: 'with the old messages in front', front: long },
+    { name: 'without them', front: [] },
+  ])('is gone on from, $name', async ({ front }) => {
+    const simulator = simulate(options)
+    const { body } = await ask(simulator, { ...BASE, ...edit(), messages: long }, asked)
+    const messages = [...front, { role: 'assistant', content: body.content }, user('next')]
+    const told = await ask(simulator, { ...BASE, ...edit(), messages }, asked)
+    expect(told.status).toBe(200)
+    expect(told.body.usage.input_tokens).toBeLessThan(100)
+  })
+
+  it('can be paused and gone on from at once', async () => {
+    const simulator = simulate(options)
+    const { body } = await ask(
+      simulator,
+      { ...BASE, ...edit({ pause_after_compaction: true }), messages: long },
+      asked,
+    )
+    const messages = [...long, { role: 'assistant', content: body.content }]
+    expect((await ask(simulator, { ...BASE, ...edit(), messages }, asked)).status).toBe(200)
+  })
+
+  it('leaves an empty block where no summary came, which does nothing when sent back', async () => {
+    const simulator = simulate({
+      script: ({ kind }) =>
+        kind === 'compaction'
+          ? { blocks: [{ type: 'tool_use', name: 'look', input: {} }] }
+          : { blocks: [{ type: 'text', text: 'ok' }] },
+    })
+    const { body } = await ask(simulator, { ...BASE, ...edit(), messages: long }, asked)
+    expect(body.content[0]).toEqual({ type: 'compaction', content: null, encrypted_content: null })
+    const messages = [...long, { role: 'assistant', content: body.content }, user('next')]
+    const told = await ask(simulator, { ...BASE, ...edit({ pause_after_compaction: true }), messages }, asked)
+    expect(told.body.usage.iterations[0].input_tokens).toBeGreaterThan(51_000)
+  })
+
+  it('cannot run on a conversation that begins with a signed block', async () => {
+    const simulator = simulate(options)
+    const block = await blockFrom(simulator, HISTORY)
+    const body = { ...BASE, ...edit(), messages: [assistant(block), user('x')] }
+    expect((await ask(simulator, body, { betas: [BETA, EDIT] })).status).toBe(400)
+  })
+
+  it('streams the summary in one delta', async () => {
+    const response = await simulate(options).fetch('http://simulator/v1/messages', {
+      method: 'POST',
+      headers: { 'x-api-key': 'k', 'anthropic-version': '2026-10-21', 'anthropic-beta': EDIT },
+      body: JSON.stringify({
+        ...BASE,
+        ...edit({ pause_after_compaction: true }),
+        messages: long,
+        stream: true,
+      }),
+    })
+    const body = await response.text()
+    expect(body.match(/compaction_delta/g)).toHaveLength(1)
+  })
+})

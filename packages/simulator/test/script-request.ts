@@ -1,0 +1,72 @@
+/** What a script is given, with as little said as a test needs. */
+import type {
+  Block,
+  JsonObject,
+  MessageParam,
+  Reply,
+  Script,
+  ScriptContext,
+  ScriptRequest,
+} from '@tidemark/simulator'
+
+export interface Given extends Partial<Omit<ScriptRequest, 'messages'>> {
+  readonly messages?: readonly MessageParam[]
+  /** Short for one user message. */
+  readonly says?: string
+  readonly metadata?: JsonObject
+}
+
+export function request({ says = 'Hello', messages, metadata, ...rest }: Given = {}): ScriptRequest {
+  const said = messages ?? [{ role: 'user' as const, content: says }]
+  const model = rest.model ?? 'claude-opus-4-8'
+  return {
+    kind: 'message',
+    instructions: null,
+    model,
+    maxTokens: 4_096,
+    system: [],
+    tools: [],
+    messages: said,
+    body: { model, messages: said, ...(metadata === undefined ? {} : { metadata }) },
+    headers: {},
+    ...rest,
+  }
+}
+
+export function context(given: Partial<ScriptContext> = {}): ScriptContext {
+  return { index: 0, turn: 0, inputTokens: 100, random: () => 0.5, now: 1_800_000_000_000, ...given }
+}
+
+/** The text of a reply, tools and thinking left out. */
+export function textOf({ blocks }: Reply): string {
+  return blocks.map((block) => (block.type === 'text' ? String(block.text) : '')).join('')
+}
+
+/** Asks once with one user message and gives the text back. */
+export async function said(
+  script: Script,
+  given: Given = {},
+  about: Partial<ScriptContext> = {},
+): Promise<string> {
+  return textOf(await script(request(given), context(about)))
+}
+
+export function user(...content: readonly (string | Block)[]): MessageParam {
+  return { role: 'user', content: content.map(blockOf) }
+}
+
+export function assistant(...content: readonly (string | Block)[]): MessageParam {
+  return { role: 'assistant', content: content.map(blockOf) }
+}
+
+function blockOf(given: string | Block): Block {
+  return typeof given === 'string' ? { type: 'text', text: given } : given
+}
+
+export function call(id: string, name: string, input: JsonObject = {}): Block {
+  return { type: 'tool_use', id, name, input }
+}
+
+export function result(id: string, content: string, isError = false): Block {
+  return { type: 'tool_result', tool_use_id: id, content, ...(isError ? { is_error: true } : {}) }
+}

@@ -1,0 +1,184 @@
+import { createSimulator, lineOf, manualClock, type RequestRecord, type Simulator } from '@tidemark/simulator'
+import { describe, expect, it } from 'vitest'
+import { ask, assistant, MARK, simulate, text, tokens, user } from './ask.ts'
+
+describe('looking at requests', () => {
+  const long = (mark: string): string => tokens(700, mark)
+  async function seen(simulator: Simulator): Promise<readonly RequestRecord[]> {
+    const response = await simulator.fetch('http://simulator/_simulator/requests')
+    return ((await response.json()) as { requests: RequestRecord[] }).requests
+  }
+
+  it('shows each with what the cache did and what it cost', async () => {
+    const simulator = createSimulator({ clock: manualClock(Date.UTC(2026, 10, 15)) })
+    await ask(simulator, { model: 'claude-opus-5-5', messages: [user(text(long('a'), MARK))] })
+    await ask(simulator, { model: 'claude-opus-5-5', messages: [user(text(long('a'), MARK), 'and?')] })
+    const [first, second] = await seen(simulator)
+    expect(first).toMatchObject({
+      number: 1,
+      at: '2026-11-15T00:00:00.000Z',
+      endpoint: '/v1/messages',
+      status: 200,
+      usage: { input: 0, cacheRead: 0, write5m: 704, write1h: 0 },
+      cache: {
+        hit: null,
+        breakpoints: [{ path: 'messages.0.content.0', ttl: '5m', tokens: 704, fate: 'written' }],
+        miss: null,
+      },
+    })
+    expect(second?.cache).toEqual({
+      hit: { path: 'messages.0.content.0', tokens: 704, from: 'messages.0.content.0' },
+      breakpoints: [{ path: 'messages.0.content.0', ttl: '5m', tokens: 704, fate: 'read' }],
+      miss: null,
+    })
+    // Reads cost 0.20, input 4.00, output 20.00 a million.
+    expect(second?.cost?.total).toBeCloseTo((704 * 0.2 + 1 * 4 + 64 * 20) / 1e6, 9)
+    expect(second?.cost?.saved).toBeCloseTo((704 * (4 - 0.2)) / 1e6, 9)
+  })
+
+  it.each([
+    {
+      name: 'a changed block, to the byte',
+      first: { messages: [user(text('hi')), assistant(long('a')), user(text('go', MARK))] },
+      second: { messages: [user(text('hi')), assistant(long('b')), user(text('go', MARK))] },
+      miss: {
+        reason: 'content-changed',
+        why: 'the prompt changed at messages.1.content.0',
+        // Behind `{"text":"`, and behind the block before: `{"text":"hi","type":"text"}`.
+        divergence: { path: 'messages.1.content.0', blockByte: 9, promptByte: 27 + 9 },
+      },
+    },
+    {
+      name: 'a changed setting',
+      first: { messages: [user(text(long('a'), MARK))] },
+      second: { messages: [user(text(long('a'), MARK))], output_config: { effort: 'low' } },
+      miss: { reason: 'key-changed', why: 'effort: high → low' },
+    },
+    {
+      name: 'a lifetime that is over',
+      first: { messages: [user(text(long('a'), MARK))] },
+      second: { messages: [user(text(long('a'), MARK))] },
+      wait: 310_000,
+      miss: { reason: 'expired', why: 'its lifetime (5m) was over 10 s ago' },
+    },
+    {
+      name: 'an entry too far back',
+      first: { messages: [user(text(long('a'), MARK))] },
+      second: {
+        messages: [
+          user(
+            text(long('a')),
+            ...Array.from({ length: 25 }, (_, at) => text(`${at}`, at === 24 ? MARK : {})),
+          ),
+        ],
+      },
+      miss: { reason: 'beyond-look-back' },
+    },
+    {
+      name: 'no marker',
+      first: { messages: [user(text(long('a'), MARK))] },
+      second: { messages: [user(text(long('a')))] },
+      miss: { reason: 'no-breakpoint' },
+    },
+  ])('explains $name', async ({ first, second, wait = 0, miss }) => {
+    const clock = manualClock()
+    const simulator = simulate({ clock })
+    await ask(simulator, first)
+    await clock.advance(wait)
+    await ask(simulator, second)
+    const [, last] = await seen(simulator)
+    expect(last?.cache?.miss).toMatchObject({ ...miss, comparedWith: 1 })
+  })
+
+  it('explains two requests at once', async () => {
+    const simulator = simulate()
+    const prompt = { messages: [user(text(long('a'), MARK))] }
+    await Promise.all([ask(simulator, prompt), ask(simulator, prompt)])
+    const [, second] = await seen(simulator)
+    expect(second?.cache?.miss?.reason).toBe('not-yet-written')
+  })
+
+  it('takes another conversation for what it is', async () => {
+    const simulator = simulate()
+    await ask(simulator, {
+      system: long('s'),
+      messages: [user(text(long('a'), MARK)), assistant('x'), user('y')],
+    })
+    await ask(simulator, {
+      system: long('s'),
+      messages: [user(text(long('b'), MARK)), assistant('z'), user('y')],
+    })
+    const [, second] = await seen(simulator)
+    expect(second?.cache?.miss).toBeNull()
+  })
+
+  it('shows refused requests too, and one line of each', async () => {
+    const lines: string[] = []
+    const simulator = simulate({
+      clock: manualClock(Date.UTC(2026, 10, 15)),
+      onRequest: (record) => lines.push(lineOf(record)),
+    })
+    await ask(simulator, { messages: [] })
+    await ask(simulator, { messages: [user(text(long('a'), MARK))] })
+    expect(lines).toEqual([
+      '#1 00:00:00 claude-opus-5 400 invalid_request_error: messages: at least one message is required',
+      '#2 00:00:00 claude-opus-5  1 msgs  read 0 wrote 704 input 0 → 1  end_turn  $0.0044',
+    ])
+  })
+
+  it('shows bodies that could not be read', async () => {
+    const simulator = simulate()
+    await simulator.fetch('http://simulator/v1/messages', {
+      method: 'POST',
+      headers: { 'x-api-key': 'k', 'anthropic-version': '2026-10-21' },
+      body: 'no JSON',
+    })
+    expect(await seen(simulator)).toMatchObject([{ number: 1, status: 400, model: null }])
+  })
+
+  it('remembers as many as it is told to', async () => {
+    const simulator = simulate({ keepRequests: 2 })
+    for (const _ of [1, 2, 3]) await ask(simulator, { messages: [user('x')] })
+    expect((await seen(simulator)).map(({ number }) => number)).toEqual([2, 3])
+    const one = await simulator.fetch('http://simulator/_simulator/requests/3')
+    expect(await one.json()).toMatchObject({ number: 3 })
+    expect((await simulator.fetch('http://simulator/_simulator/requests/1')).status).toBe(404)
+  })
+})
+
+describe('the control endpoints', () => {
+  const control = (simulator: Simulator, path: string, body?: object, method = 'POST'): Promise<Response> =>
+    simulator.fetch(`http://simulator/_simulator${path}`, {
+      method,
+      ...(body === undefined
+        ? {}
+        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    })
+
+  it('let time pass', async () => {
+    const simulator = simulate({ clock: manualClock() })
+    const prompt = { messages: [user(text(tokens(700), MARK))] }
+    await ask(simulator, prompt)
+    await control(simulator, '/clock', { advance_ms: 301_000 })
+    expect((await ask(simulator, prompt)).body.usage.cache_read_input_tokens).toBe(0)
+    expect((await control(simulator, '/clock', {})).status).toBe(400)
+  })
+
+  it('ask for faults', async () => {
+    const simulator = simulate()
+    const told = await control(simulator, '/faults', { fault: { type: 'status', status: 503 }, skip: 1 })
+    expect(await told.json()).toMatchObject({ waiting: [{ skip: 1 }] })
+    const statuses = []
+    for (const _ of [1, 2, 3]) statuses.push((await ask(simulator, { messages: [user('x')] })).status)
+    expect(statuses).toEqual([200, 503, 200])
+    expect((await control(simulator, '/faults', { type: 'nothing' })).status).toBe(400)
+  })
+
+  it('empty the cache', async () => {
+    const simulator = simulate()
+    const prompt = { messages: [user(text(tokens(700), MARK))] }
+    await ask(simulator, prompt)
+    await control(simulator, '/cache', undefined, 'DELETE')
+    expect((await ask(simulator, prompt)).body.usage.cache_read_input_tokens).toBe(0)
+  })
+})

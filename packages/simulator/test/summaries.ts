@@ -1,0 +1,32 @@
+/** A model that can summarise, a conversation worth it, and how a signed block is had. */
+import type { Script } from '@tidemark/simulator'
+import { ask, assistant, type simulate, TOOL, user } from './ask.ts'
+
+export const MODEL = 'claude-fable-5-1'
+export const BETA = 'compact-2026-09-04'
+export const CONTROLS = 'thinking-binding-controls-2026-08-01'
+export const ASKED = { betas: [BETA] }
+export const BASE = { model: MODEL, max_tokens: 400, system: 'You help.', tools: [TOOL] }
+export const COMPACT = { compaction: { type: 'summarize' } }
+export const STRICT = { thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'error' } } }
+
+export const summarizes: Script = ({ kind, messages }) => ({
+  blocks:
+    kind === 'compaction'
+      ? [{ type: 'text', text: '<summary>It was about looking.</summary>' }]
+      : [
+          { type: 'thinking', thinking: `thought ${messages.length}` },
+          { type: 'text', text: `answer ${messages.length}` },
+        ],
+})
+
+export const HISTORY = [user('look'), assistant('seen'), user('good')]
+
+export async function blockFrom(
+  simulator: ReturnType<typeof simulate>,
+  messages: readonly object[],
+  base: object = BASE,
+): Promise<object> {
+  const { body } = await ask(simulator, { ...base, ...COMPACT, messages }, ASKED)
+  return body.content[0]
+}

@@ -10,7 +10,7 @@ import { List } from '../conversation/list.ts'
 import type { KnownRecord } from '../conversation/record.ts'
 import { type Draft, type FlatMessage, flatMessageOf, joined, type Part } from './draft.ts'
 import type { Entry } from './entry.ts'
-import { withoutBlanks, withoutSilentTail, withPlacedSystem } from './mend.ts'
+import { withHomedSystem, withoutBlanks, withoutSilentTail, withWaitingSystem } from './mend.ts'
 import { callsOf, openServerCalls, pairTools } from './pairing.ts'
 import { isShown, partsOf } from './parts.ts'
 import type { ApiMessage } from './payload.ts'
@@ -165,8 +165,8 @@ function finished(flat: Flat): Finished {
     firsts.push({ kind: 'no-first-prompt', origin: start.origin })
   const plain = withoutBlanks(flat.drafts)
   const known = (id: string): boolean => flat.calls.get(id) !== undefined
-  const paired = pairTools(withPlacedSystem(plain.drafts), known)
-  const tail = withoutSilentTail(paired.drafts)
+  const paired = pairTools(withWaitingSystem(plain.drafts), known)
+  const tail = withoutSilentTail(withHomedSystem(paired.drafts))
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
   return { messages: tail.drafts.map(flatMessageOf), repairs, calls: tail.drafts.flatMap(callsOf) }
 }

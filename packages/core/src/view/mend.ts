@@ -47,19 +47,21 @@ export function withoutSilentTail(drafts: readonly Draft[]): Mended {
   }
 }
 
-/**
- * A system message in mid-conversation stands behind a user message and in front of the model's turn. What the
- * person adds goes in front of it; one that has no user message to follow becomes a reminder in one.
- */
-export function withPlacedSystem(drafts: readonly Draft[]): readonly Draft[] {
+/** A system message waits for the model's turn: what the person adds meanwhile goes in front of it. */
+export function withWaitingSystem(drafts: readonly Draft[]): readonly Draft[] {
   const placed: Draft[] = []
   for (const draft of drafts) {
     const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
     if (draft.role === 'user' && waiting < placed.length) insertBefore(placed, waiting, draft)
     else placed.push(draft)
   }
-  return placed.map((draft, index) =>
-    draft.role === 'system' && !hasHome(placed, index) ? asReminder(draft) : draft,
+  return placed
+}
+
+/** It stands behind a user message. Where there is none, it becomes a reminder in one. */
+export function withHomedSystem(drafts: readonly Draft[]): readonly Draft[] {
+  return drafts.map((draft, index) =>
+    draft.role === 'system' && !hasHome(drafts, index) ? asReminder(draft) : draft,
   )
 }
 

@@ -1,5 +1,5 @@
 /** Asking the model behind the simulator, and keeping what it says within bounds. */
-import { blocksOf } from '../api.ts'
+import { blocksOf, type MessagesBody } from '../api.ts'
 import type { Prompt } from '../cache/prompt.ts'
 import { totalTokens } from '../cache/split.ts'
 import { messagesFrom, type Piece } from '../context/piece.ts'
@@ -52,7 +52,10 @@ export async function askScript(
       now: world.clock.now(),
     },
   )
-  const reply = thinksNow(prepared) ? written : { ...written, blocks: withoutThinking(written.blocks) }
+  const reply = {
+    ...written,
+    blocks: thinksNow(prepared) ? withThinking(written.blocks, body) : withoutThinking(written.blocks),
+  }
   const stopSequences = question.kind === 'message' ? (body.stop_sequences ?? []) : []
   const room = Math.max(0, model.window - inputTokens)
   return { reply, output: limitOutput(reply, { stopSequences, maxTokens, room }, world.ids) }
@@ -65,8 +68,19 @@ function thinksNow({ body, model, shown }: Prepared): boolean {
   return mode !== 'disabled'
 }
 
+/** With a budget of its own a model thinks before it calls a tool, and the next request must show that it did. */
+function withThinking(blocks: readonly ReplyBlock[], body: MessagesBody): readonly ReplyBlock[] {
+  const calls = blocks.some(({ type }) => type === 'tool_use')
+  if (body.thinking?.type !== 'enabled' || !calls || blocks.some(isThought)) return blocks
+  return [{ type: 'thinking', thinking: 'A tool will tell.' }, ...blocks]
+}
+
+function isThought({ type }: ReplyBlock): boolean {
+  return type === 'thinking' || type === 'redacted_thinking'
+}
+
 function withoutThinking(blocks: readonly ReplyBlock[]): readonly ReplyBlock[] {
-  return blocks.filter(({ type }) => type !== 'thinking' && type !== 'redacted_thinking')
+  return blocks.filter((block) => !isThought(block))
 }
 
 /** Turns of the model so far. */

@@ -5,7 +5,6 @@
 export type TidemarkErrorCode =
   | 'bad-blob'
   | 'bad-home'
-  | 'bad-json'
   | 'bad-option'
   | 'bad-policy'
   | 'bad-profile'

@@ -9,15 +9,8 @@ export { isBreak, moneyLost, ratesOf, tokensLost } from './breaks/loss.ts'
 export type { BreakRules, CacheAnswer, CacheOutcome } from './breaks/outcome.ts'
 export { type ProviderWord, providerWord } from './breaks/provider-word.ts'
 export type { Circumstance, Difference, MessageDifference, ProviderZone, Reason } from './breaks/reason.ts'
-export type {
-  Hand,
-  SentMarker,
-  SentMessage,
-  SentMessages,
-  SentParameters,
-  SentPiece,
-  SentRequest,
-} from './breaks/sent.ts'
+export type { Hand, SentMarker, SentParameters, SentPiece, SentRequest } from './breaks/sent.ts'
+export { type Sending, sentRequest, type WatchedRequest } from './breaks/sent-request.ts'
 export { announceAct, type CacheWatch, emptyCacheWatch, takeSnapshot } from './breaks/watch.ts'
 export {
   type Block,

@@ -152,7 +152,8 @@ describe('after a crash', () => {
         fc.array(life, { minLength: 1, maxLength: 4 }),
         fc.nat({ max: stories.length - 1 }),
         async (lives, seed) => {
-          const world = { files: createForgetfulFiles(), machine: createFakeMachine() }
+          // Long ago: a lock that lost its content in the crash stands in nobody's way.
+          const world = { files: createForgetfulFiles({ now: () => 0 }), machine: createFakeMachine() }
           const history = newHistory(seed)
           for (const one of lives) {
             await liveAndCrash(world, one, history)

@@ -16,7 +16,9 @@ describe('gather', () => {
   })
 
   it('takes a batch of one for what it is', () => {
-    expect(gather(gatheringFrom(0), part(1, 0, 1), 1)).toEqual([{ record: part(1, 0, 1), line: 1, position: 1 }])
+    expect(gather(gatheringFrom(0), part(1, 0, 1), 1)).toEqual([
+      { record: part(1, 0, 1), line: 1, position: 1 },
+    ])
   })
 
   it('sets an incomplete batch aside when told that no more will come', () => {

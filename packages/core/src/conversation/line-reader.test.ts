@@ -1,33 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLineReader, type LogEnd } from './line-reader.ts'
-import type { SessionRecord } from './record.ts'
+import { alone, found, HEADER, part, type Read, read, textOf } from '../../test/log-lines.ts'
+import { createLineReader } from './line-reader.ts'
 
-const HEADER = '{"type":"tidemark","format":"tidemark-session","version":1,"sessionId":"s","timestamp":"t"}'
-
-function alone(seq: number): string {
-  return JSON.stringify({ type: 'note', uuid: `r${seq}`, seq })
-}
-
-function part(seq: number, id: string, [index, of]: readonly [number, number]): string {
-  return JSON.stringify({ type: 'note', uuid: `${id}${index}`, seq, batch: { id, index, of } })
-}
-
-interface Read extends Omit<LogEnd, 'records'> {
-  readonly uuids: readonly (string | undefined)[]
-}
-
-/** The lines with a newline behind each, and `rest` behind the last newline. */
-function read(lines: readonly string[], rest?: string): Read {
-  const reader = createLineReader()
-  const taken: SessionRecord[] = []
-  for (const line of lines) taken.push(...reader.take(line))
-  const { records, ...end } = reader.end(rest)
-  return { ...end, uuids: [...taken, ...records].map((record) => record.uuid) }
-}
-
-function found({ uuids, position, damage }: Read): unknown {
-  return { uuids, position, damage: damage.map(({ kind, line }) => `${kind} ${line}`) }
+/** As deep as a line may not be: stringify cannot spell it either. */
+function deep(type: string): string {
+  return `{"type":"${type}","uuid":"u","message":{"role":"user","content":[]},"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
 }
 
 const whole = [part(1, 'a', [0, 2]), part(2, 'a', [1, 2])]
@@ -121,6 +99,12 @@ describe('a log', () => {
       [HEADER, part(1, 'b', [0, 2]), part(2, 'b', [1, 3]), alone(1)],
       undefined,
       { uuids: ['r1'], position: 1, damage: ['incomplete-batch 2'] },
+    ],
+    [
+      'with a line nested too deeply, of whatever kind',
+      [HEADER, alone(1), deep('user'), deep('note'), deep('tidemark'), alone(2)],
+      deep('note'),
+      { uuids: ['r1', 'r2'], position: 2, damage: [3, 4, 5, 7].map((line) => `bad-shape ${line}`) },
     ],
     [
       'with garbage inside a batch that is whole all the same',
@@ -228,6 +212,25 @@ describe('a log', () => {
     expect(createLineReader().take(plain)).toEqual([JSON.parse(plain)])
   })
 
+  it('of another tool may be nested as deep as a record may be, and no deeper', () => {
+    const nested = (levels: number) => `{"type":"note","x":${'['.repeat(levels)}${']'.repeat(levels)}}`
+    expect(createLineReader().take(nested(999))).toHaveLength(1)
+    expect(read([nested(1000)]).damage).toEqual([
+      {
+        kind: 'bad-shape',
+        line: 1,
+        why: 'the line is nested more than 1000 levels deep; it is set aside',
+      },
+    ])
+  })
+
+  it('tells when something of a line was left out', () => {
+    const message = { id: 'm', role: 'assistant', model: 'x', content: [], usage: { input_tokens: 'many' } }
+    const { uuids, damage } = read([JSON.stringify({ type: 'assistant', uuid: 'a', message })])
+    expect(uuids).toEqual(['a'])
+    expect(damage).toEqual([{ kind: 'bad-shape', line: 1, why: 'usage that is no figures was left out' }])
+  })
+
   it.each<[string, readonly string[], string, boolean, number | null]>([
     ['an empty file', [], '', true, null],
     ['blank lines', ['', ' '], '', true, null],
@@ -251,18 +254,6 @@ describe('a log', () => {
     expect({ isLog: end.isLog, version: end.version }).toEqual({ isLog, version })
   })
 })
-
-/** A log of batches of the given sizes, as text. */
-function textOf(sizes: readonly number[]): string {
-  let seq = 0
-  const lines = sizes.flatMap((of, batch) =>
-    Array.from({ length: of }, (_, index) => {
-      seq += 1
-      return of === 1 ? alone(seq) : part(seq, `b${batch}`, [index, of])
-    }),
-  )
-  return [HEADER, ...lines].map((line) => `${line}\n`).join('')
-}
 
 function readText(text: string): Read {
   const lines = text.split('\n')

@@ -171,7 +171,10 @@ function asWritten(record: SessionRecord, line: string): SessionRecord {
 function takeHeader(reading: Reading, header: ParsedLine): readonly Counted[] {
   const version = versionOf(header, reading.upcasts)
   if (version === null)
-    return refuse(reading, 'a header names the format tidemark-session and its version; the line is set aside')
+    return refuse(
+      reading,
+      'a header names the format tidemark-session and its version; the line is set aside',
+    )
   const { gathering } = reading
   const waiting = version === reading.version ? NONE : closeBatch(gathering)
   if (gathering.open !== null) gathering.open.isPastHeader = true

@@ -36,15 +36,23 @@ export interface JournalState {
 
 export type AppendOutcome =
   | { readonly ok: true; readonly position: number; readonly records: readonly SessionRecord[] }
-  /** The log is not where the caller thought: read on from `position` and decide anew. */
+  /** The log is not where the caller thought, but at `position`: read on from `after` and decide anew. */
   | { readonly ok: false; readonly reason: 'conflict'; readonly position: number }
   /** Another writer holds the session. */
   | { readonly ok: false; readonly reason: 'locked'; readonly owner: string; readonly message: string }
 
 /** Append-only log of sessions. */
 export interface Journal {
-  /** Hands every record that counts to `visit`, in order and in pieces, then tells the state. */
-  read(session: string, visit: (records: readonly SessionRecord[]) => void): Promise<JournalState>
+  /**
+   * Hands every record that counts to `visit`, in order and in pieces, then tells the state of the whole log.
+   * With `from`, only the records behind that position (another tool's line, which says none, has the next):
+   * what was read up to there need not be read again.
+   */
+  read(
+    session: string,
+    visit: (records: readonly SessionRecord[]) => void,
+    from?: number,
+  ): Promise<JournalState>
   /**
    * All of `records` or none of them, after position `after`, durable when it returns. Calls may overlap:
    * those waiting together are made durable together.
@@ -58,6 +66,7 @@ export interface Journal {
 
 /** Content-addressed bytes: the same bytes have the same id, and an id never changes what it stands for. */
 export interface BlobStore {
+  /** Refuses what is no Uint8Array: a text, say, could be stored in many ways. */
   put(bytes: Uint8Array): Promise<string>
   /** Null where the store has no such blob. */
   get(id: string): Promise<Uint8Array | null>

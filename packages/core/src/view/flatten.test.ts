@@ -323,6 +323,23 @@ describe('server tools', () => {
 })
 
 describe('clearings', () => {
+  it('of all that a first record said leave a conversation that still begins with a user message', () => {
+    const teller = new Teller()
+    teller.assistant('m1', [thought])
+    teller.assistant('m1', [text('hm')])
+    teller.notice('microcompact_boundary', {
+      microcompactMetadata: {
+        trigger: 'auto',
+        preTokens: 2,
+        tokensSaved: 1,
+        compactedToolIds: [],
+        clearedAttachmentUUIDs: [],
+        clearedThinking: ['m1'],
+      },
+    })
+    expect(messagesOf(flatten(teller.view)).map((message) => message.role)).toEqual(['user', 'assistant'])
+  })
+
   it('leave a stub that says where the text is, and touch nothing else', () => {
     const teller = new Teller()
     teller.user('go')

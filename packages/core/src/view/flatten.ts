@@ -70,7 +70,7 @@ function taken(flat: Flat, entry: Entry): Flat {
   if (!isShown(entry)) return flat
   const parts = partsOf(entry)
   const { record } = entry
-  if (parts.length > 0 && parts.every(({ block }) => isBlankText(block))) return blank(flat, record.uuid)
+  if (parts.every(({ block }) => isBlankText(block)) && !setsEffort(record)) return blank(flat, parts)
   if (record.type === 'assistant') return said(flat, entry, record.message.id, parts)
   const draft = userDraft(record, entry, parts)
   const last = flat.drafts.at(-1)
@@ -80,8 +80,16 @@ function taken(flat: Flat, entry: Entry): Flat {
 }
 
 /** A record that says nothing begins no message: its neighbours stay one. */
-function blank(flat: Flat, origin: string): Flat {
-  return { ...flat, frozenRepairs: flat.frozenRepairs.push({ kind: 'blank-text', origin }) }
+function blank(flat: Flat, parts: readonly Part[]): Flat {
+  let { frozenRepairs } = flat
+  for (const { origin } of parts.slice(0, 1))
+    frozenRepairs = frozenRepairs.push({ kind: 'blank-text', origin })
+  return { ...flat, frozenRepairs }
+}
+
+/** A system message may say nothing but how hard to think. */
+function setsEffort(record: KnownRecord): boolean {
+  return record.type === 'user' && record.message.output_config !== undefined
 }
 
 /** A response goes with its other records if only tool results and attachments lie between; else it is a new one. */

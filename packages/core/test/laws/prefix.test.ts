@@ -56,7 +56,7 @@ describe('law 5: prefix', () => {
         for (const [index, record] of records.entries()) {
           const tip = session.records.at(session.tip)?.uuid ?? null
           // What the person adds goes in front of a system message that waits; a search nobody waits for is dropped.
-          const moves = flat?.drafts.at(-1)?.role === 'system' || opensSearch(flat)
+          const moves = flat?.drafts.some((draft) => draft.role === 'system') === true || opensSearch(flat)
           if (moves || isBreak(record, record.parentUuid === tip)) before = null
           session = reduce(session, record)
           view = advance(view, session)

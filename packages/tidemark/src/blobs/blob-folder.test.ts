@@ -1,11 +1,15 @@
+import { basename, dirname } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { draftBeside } from '../files/drafts.ts'
+import { createFakeClock } from '../testing/fake-clock.ts'
 import { systemError } from '../testing/file-operations.ts'
 import { createForgetfulFiles, type ForgetfulFiles } from '../testing/forgetful-files.ts'
 import { createBlobFolder } from './blob-folder.ts'
 
 const HELLO = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824'
 const PATH = `/home/blobs/2c/${HELLO}`
+const DAY_MS = 86_400_000
 
 async function damage(files: ForgetfulFiles): Promise<void> {
   await files.remove(PATH)
@@ -32,6 +36,32 @@ describe('a blob', () => {
     })
     await blobs.put(Buffer.from('hello'))
     expect(Buffer.from((await blobs.get(HELLO)) ?? []).toString()).toBe('hello')
+  })
+
+  it('that is none is refused in words', async () => {
+    const blobs = createBlobFolder({ home: '/home', files: createForgetfulFiles() })
+    await expect(blobs.put('text' as never)).rejects.toMatchObject({
+      code: 'bad-blob',
+      message:
+        'A blob is a Uint8Array, and "text" is none. Give bytes: of a text, new TextEncoder().encode(text).',
+    })
+  })
+
+  it('has a home with an absolute path', () => {
+    expect(() => createBlobFolder({ home: 'here' })).toThrow(expect.objectContaining({ code: 'bad-home' }))
+  })
+
+  it('finds the drafts of a process that was killed, and sweeps the old ones', async () => {
+    const clock = createFakeClock()
+    const files = createForgetfulFiles({ now: () => clock.now() })
+    await createBlobFolder({ home: '/home', files, clock }).put(Buffer.from('hello'))
+    const draft = draftBeside(PATH)
+    await (await files.open(draft, 'create'))?.close()
+    await clock.advance(DAY_MS + 1)
+    const fresh = draftBeside(PATH)
+    await (await files.open(fresh, 'create'))?.close()
+    await createBlobFolder({ home: '/home', files, clock }).put(Buffer.from('hello'))
+    expect((await files.list(dirname(PATH))).map(({ name }) => name)).toEqual([HELLO, basename(fresh)])
   })
 
   it.each(['append', 'sync', 'rename', 'syncDirectory'] as const)(

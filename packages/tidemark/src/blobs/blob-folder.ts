@@ -1,25 +1,28 @@
 /** Blobs in files named after what they hold, a folder for every first two digits. */
-import { dirname, join, resolve } from 'node:path'
-import { type BlobStore, TidemarkError } from '@tidemark/core'
+import { dirname, join } from 'node:path'
+import { type BlobStore, type Clock, TidemarkError } from '@tidemark/core'
 import { ensureDirectory, syncNames } from '../files/directories.ts'
+import { sweepDrafts } from '../files/drafts.ts'
 import type { FilePort } from '../files/file-port.ts'
 import { ioFailed } from '../files/io-failed.ts'
 import { nodeFiles } from '../files/node-files.ts'
 import { readWhole, replaceWhole } from '../files/whole-file.ts'
-import { tidemarkHome } from '../home/home.ts'
+import { homeOr } from '../home/home.ts'
 import { blobsFolder } from '../home/session-paths.ts'
-import { blobId, isBlobId } from './blob-id.ts'
+import { systemClock } from '../system/system-clock.ts'
+import { blobBytes, blobId, isBlobId } from './blob-id.ts'
 
 export interface BlobFolderOptions {
   /** An absolute path; `tidemarkHome()` unless given. */
   readonly home?: string
   readonly files?: FilePort
+  readonly clock?: Clock
 }
 
 /** A blob is on the disk, whole, before it has its name, and is checked whenever it is read. */
 export function createBlobFolder(options: BlobFolderOptions = {}): BlobStore {
-  const { files = nodeFiles, home = tidemarkHome() } = options
-  const place: Place = { files, home: resolve(home), durable: new Set() }
+  const { files = nodeFiles, clock = systemClock, home } = options
+  const place: Place = { files, clock, home: homeOr(home), prepared: new Set() }
   return {
     put: (bytes) => put(place, bytes),
     get: (id) => get(place, id),
@@ -30,13 +33,14 @@ export function createBlobFolder(options: BlobFolderOptions = {}): BlobStore {
 
 interface Place {
   readonly files: FilePort
+  readonly clock: Clock
   readonly home: string
-  /** Folders whose names this store has made durable. */
-  readonly durable: Set<string>
+  /** Folders whose names this store has made durable, and in which it has swept. */
+  readonly prepared: Set<string>
 }
 
 async function put(place: Place, given: Uint8Array): Promise<string> {
-  const bytes = Uint8Array.from(given)
+  const bytes = blobBytes(given)
   const id = blobId(bytes)
   await naming('store', id, store(place, id, bytes))
   return id
@@ -52,10 +56,12 @@ async function store(place: Place, id: string, bytes: Uint8Array): Promise<void>
   await files.syncDirectory(dirname(path))
 }
 
-async function prepare({ files, home, durable }: Place, folder: string): Promise<void> {
+async function prepare({ files, clock, home, prepared }: Place, folder: string): Promise<void> {
   await ensureDirectory(files, folder)
-  if (!durable.has(folder)) await syncNames(files, folder, home)
-  durable.add(folder)
+  if (prepared.has(folder)) return
+  await syncNames(files, folder, home)
+  await sweepDrafts(files, folder, clock.now())
+  prepared.add(folder)
 }
 
 async function get(place: Place, id: string): Promise<Uint8Array | null> {

@@ -1,6 +1,5 @@
 /** Small files that are there whole or not at all: written beside their place under a name of their own, then put into it. */
-import { randomUUID } from 'node:crypto'
-import { dirname, join } from 'node:path'
+import { draftBeside } from './drafts.ts'
 import { errorCode, type FileFacts, type FilePort, type OpenFile } from './file-port.ts'
 
 export interface WholeFile {
@@ -81,7 +80,7 @@ async function writeDraft(
   path: string,
   bytes: Uint8Array,
 ): Promise<{ readonly path: string; readonly file: OpenFile }> {
-  const draft = join(dirname(path), `.draft-${randomUUID()}`)
+  const draft = draftBeside(path)
   const file = await files.open(draft, 'create')
   if (file === null) throw new Error(`${draft} is there already`)
   try {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type HomeVariables, tidemarkHome } from './home.ts'
+import { type HomeVariables, homeOr, tidemarkHome } from './home.ts'
 
 describe('tidemarkHome', () => {
   it.each<[HomeVariables, string]>([
@@ -27,5 +27,20 @@ describe('tidemarkHome', () => {
     expect(() => tidemarkHome(variables, '/u')).toThrow(
       expect.objectContaining({ code: 'bad-home', message }),
     )
+  })
+})
+
+describe('a home that is given', () => {
+  it('is taken as it is, and where none is, the usual one', () => {
+    expect([homeOr('/own/'), homeOr(undefined)]).toEqual(['/own', tidemarkHome()])
+  })
+
+  it.each<[unknown, string]>([
+    ['here', 'The home is "here": it has to be an absolute path. Give one, or leave it out.'],
+    ['', 'The home is "": it has to be an absolute path. Give one, or leave it out.'],
+    [7, 'The home is 7: it has to be an absolute path. Give one, or leave it out.'],
+    [null, 'The home is null: it has to be an absolute path. Give one, or leave it out.'],
+  ])('as %j is refused in one line', (home, message) => {
+    expect(() => homeOr(home as string)).toThrow(expect.objectContaining({ code: 'bad-home', message }))
   })
 })

@@ -2,6 +2,7 @@
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { TidemarkError } from '@tidemark/core'
+import { show } from './show.ts'
 
 export interface HomeVariables {
   readonly TIDEMARK_HOME?: string | undefined
@@ -10,18 +11,28 @@ export interface HomeVariables {
 
 /** An empty variable counts as unset; a relative one is refused, since its meaning would change with the folder. */
 export function tidemarkHome(variables: HomeVariables = process.env, userHome: string = homedir()): string {
-  const own = absolute('TIDEMARK_HOME', variables.TIDEMARK_HOME)
+  const own = fromVariable('TIDEMARK_HOME', variables.TIDEMARK_HOME)
   if (own !== null) return own
-  const shared = absolute('XDG_DATA_HOME', variables.XDG_DATA_HOME)
+  const shared = fromVariable('XDG_DATA_HOME', variables.XDG_DATA_HOME)
   return join(shared ?? join(userHome, '.local', 'share'), 'tidemark')
 }
 
-function absolute(name: string, value: string | undefined): string | null {
+/** The home that a caller gave, or `tidemarkHome()` where it gave none. */
+export function homeOr(given: string | undefined): string {
+  if (given === undefined) return tidemarkHome()
+  return absolute('The home', given, 'Give one, or leave it out')
+}
+
+function fromVariable(name: string, value: string | undefined): string | null {
   if (value === undefined || value === '') return null
-  if (isAbsolute(value)) return resolve(value)
+  return absolute(name, value, 'Set it to one, or unset it')
+}
+
+function absolute(name: string, value: unknown, advice: string): string {
+  if (typeof value === 'string' && isAbsolute(value)) return resolve(value)
   throw new TidemarkError(
     'bad-home',
-    `${name} is ${JSON.stringify(value)}: it has to be an absolute path. Set it to one, or unset it.`,
+    `${name} is ${show(value)}: it has to be an absolute path. ${advice}.`,
     { details: { name, value } },
   )
 }

@@ -48,7 +48,13 @@ describe('a session id', () => {
     expect(isSessionId(id)).toBe(false)
   })
 
+  it.each([123, null, undefined, {}, ['a'], Symbol('a')])('%s is none, being no text', (id) => {
+    expect(isSessionId(id)).toBe(false)
+    expect(() => checkSessionId(id)).toThrow(expect.objectContaining({ code: 'bad-session-id' }))
+  })
+
   it('that is refused hears the rule', () => {
+    expect(() => checkSessionId(123)).toThrow('123 cannot be a session id: use 1 to 128 letters')
     expect(() => checkSessionId('../x')).toThrow(
       '"../x" cannot be a session id: use 1 to 128 letters, digits, dots, hyphens and underscores, beginning with a letter or digit, without two dots in a row or one at the end, not ending in .jsonl or .lock, and not a device name of Windows (con, nul, com1 …).',
     )

@@ -78,6 +78,12 @@ describe('the log', () => {
     ['with a hole', `${HEADER}\n${'\0'.repeat(4096)}\n{"seq":1,"type":"note"}\n`, ['bad-json 2'], 1],
     ['torn in its header', HEADER.slice(0, 40), ['torn-line 1'], 0],
     [
+      'with a line nested too deeply',
+      `${HEADER}\n{"seq":1,"type":"note"}\n{"type":"note","x":${'['.repeat(20_000)}${']'.repeat(20_000)}}\n`,
+      ['bad-shape 3'],
+      1,
+    ],
+    [
       'torn in a character',
       Buffer.from(`${HEADER}\n{"seq":1,"type":"é`).subarray(0, -1),
       ['bad-json 2', 'torn-line 2'],

@@ -1,16 +1,17 @@
 /** The journal in files: one log a session, in the sessions folder of a Tidemark home. */
-import { resolve } from 'node:path'
 import type { AppendOutcome, Clock, Ids, Journal, JournalState } from '@tidemark/core'
 import { ensureDirectory, syncNames } from '../files/directories.ts'
+import { sweepDrafts } from '../files/drafts.ts'
 import type { FilePort } from '../files/file-port.ts'
 import { ioFailed } from '../files/io-failed.ts'
 import { nodeFiles } from '../files/node-files.ts'
-import { tidemarkHome } from '../home/home.ts'
+import { homeOr } from '../home/home.ts'
 import { isSessionId } from '../home/session-id.ts'
 import { LOG_ENDING, sessionPaths, sessionsFolder } from '../home/session-paths.ts'
 import { type Processes, systemProcesses } from '../system/processes.ts'
 import { systemClock } from '../system/system-clock.ts'
 import { systemIds } from '../system/system-ids.ts'
+import { checkAfter, checkFrom, checkProgram, checkStaleLock, checkVisit } from './check-given.ts'
 import type { Refusal } from './lock.ts'
 import { LogFile } from './log-file.ts'
 import { readLog, type Visit } from './read-log.ts'
@@ -40,9 +41,9 @@ const TEN_MINUTES_MS = 600_000
 
 export function createFileJournal(options: FileJournalOptions = {}): FileJournal {
   const settings: Settings = {
-    home: resolve(options.home ?? tidemarkHome()),
-    program: options.program ?? 'tidemark',
-    staleLockMs: options.staleLockMs ?? TEN_MINUTES_MS,
+    home: homeOr(options.home),
+    program: checkProgram(options.program ?? 'tidemark'),
+    staleLockMs: checkStaleLock(options.staleLockMs ?? TEN_MINUTES_MS),
     files: options.files ?? nodeFiles,
     clock: options.clock ?? systemClock,
     ids: options.ids ?? systemIds,
@@ -62,23 +63,27 @@ interface OpenSession {
 class SessionsInFiles implements FileJournal {
   readonly #settings: Settings
   readonly #sessions = new Map<string, OpenSession>()
-  #namesAreSynced = false
+  #isPrepared = false
 
   constructor(settings: Settings) {
     this.#settings = settings
   }
 
-  async read(session: string, visit: Visit): Promise<JournalState> {
+  async read(session: string, visit: Visit, from = 0): Promise<JournalState> {
     const { log, path } = this.#open(session)
-    const limit = await log.settledBytes()
-    const state = await readLog({ files: this.#settings.files, session, path }, visit, limit)
+    checkVisit(visit)
+    checkFrom(from)
+    const reach = await log.reachFrom(from)
+    const state = await readLog({ files: this.#settings.files, session, path }, visit, reach)
     log.note(state)
     const { exists, position, damage } = state
     return { exists, position, damage }
   }
 
   async append(...[session, after, records]: Parameters<Journal['append']>): Promise<AppendOutcome> {
-    return this.#open(session).writer.append(after, records)
+    const { writer } = this.#open(session)
+    checkAfter(after)
+    return writer.append(after, records)
   }
 
   async acquire(session: string): Promise<{ readonly ok: true } | Refusal> {
@@ -117,9 +122,12 @@ class SessionsInFiles implements FileJournal {
   }
 
   async #prepare(): Promise<void> {
-    const { files, home } = this.#settings
-    await ensureDirectory(files, sessionsFolder(home))
-    if (!this.#namesAreSynced) await syncNames(files, sessionsFolder(home), home)
-    this.#namesAreSynced = true
+    const { files, home, clock } = this.#settings
+    const folder = sessionsFolder(home)
+    await ensureDirectory(files, folder)
+    if (this.#isPrepared) return
+    await syncNames(files, folder, home)
+    await sweepDrafts(files, folder, clock.now())
+    this.#isPrepared = true
   }
 }

@@ -53,7 +53,7 @@ function isToken(token: unknown): token is string {
 }
 
 /** It becomes part of a line that a person reads. */
-function isPlain(text: unknown): text is string {
+export function isPlain(text: unknown): text is string {
   return typeof text === 'string' && text.length <= 200 && !/\p{Cc}/u.test(text)
 }
 

@@ -3,15 +3,19 @@ import { dirname } from 'node:path'
 import { type Clock, LOG_VERSION, newHeader } from '@tidemark/core'
 import type { FileFacts, FilePort, OpenFile } from '../files/file-port.ts'
 import { appendAll } from '../files/whole-file.ts'
-import { type LogPlace, type LogState, readLog } from './read-log.ts'
+import { type LogMark, LogMarks, tailOf } from './log-mark.ts'
+import { type LogPlace, type LogState, type Reach, readLog } from './read-log.ts'
 
 export interface LogFilePlace extends LogPlace {
   readonly files: FilePort
   readonly clock: Clock
 }
 
+const ALL = Number.POSITIVE_INFINITY
+
 export class LogFile {
   readonly #place: LogFilePlace
+  readonly #marks = new LogMarks()
   #known: LogState | null = null
   #file: OpenFile | null = null
   #isWriting = false
@@ -25,21 +29,28 @@ export class LogFile {
   async current(): Promise<LogState> {
     if (this.#known !== null && matches(this.#known, await this.#facts())) return this.#known
     await this.close()
-    this.#known = await readLog(this.#place)
+    this.#known = await readLog(this.#place, () => {}, { limit: ALL, from: ALL, marks: this.#marks })
+    this.#marks.add(this.#known.mark)
     return this.#known
   }
 
   /** What somebody else just read, so that the first append need not read it again. */
   note(state: LogState): void {
+    this.#marks.add(state.mark)
     if (this.#file === null && !this.#isWriting) this.#known = state
   }
 
+  /** What has to be read to know what stands behind the position `from`. */
+  async reachFrom(from: number): Promise<Reach> {
+    return { limit: await this.#settledBytes(), from, marks: this.#marks }
+  }
+
   /** How far the file can be read without meeting a write of ours that is under way. */
-  async settledBytes(): Promise<number> {
+  async #settledBytes(): Promise<number> {
     const writes = this.#writes
     const facts = await this.#facts()
     const isOurs = this.#isWriting || writes !== this.#writes
-    return (isOurs ? this.#known : facts)?.sizeBytes ?? Number.POSITIVE_INFINITY
+    return (isOurs ? this.#known : facts)?.sizeBytes ?? ALL
   }
 
   /** Puts whole lines behind the last one, durable when it returns. They lead to `position`. */
@@ -50,8 +61,10 @@ export class LogFile {
     try {
       const identity = await this.#write(bytes)
       const sizeBytes = state.sizeBytes + bytes.length
-      const end = { exists: true, version: LOG_VERSION, endsInNewline: true }
+      const mark = markAfter(state, bytes, { position, sizeBytes, identity })
+      const end = { exists: true, version: LOG_VERSION, endsInNewline: true, mark }
       this.#known = { ...state, ...end, position, sizeBytes, identity }
+      this.#marks.add(mark)
     } finally {
       this.#writes += 1
       this.#isWriting = false
@@ -100,6 +113,26 @@ function matches(state: LogState, facts: FileFacts | null): boolean {
   if (facts === null) return !state.exists
   return facts.identity === state.identity && facts.sizeBytes === state.sizeBytes
 }
+
+/** The end of the log once `bytes`, which are whole lines, stand behind `state`. */
+function markAfter(
+  { mark, sizeBytes, damage }: LogState,
+  bytes: Buffer,
+  end: Pick<LogMark, 'position' | 'sizeBytes' | 'identity'>,
+): LogMark | null {
+  // Behind a torn end the lines before mean something else than they did.
+  if (mark === null && sizeBytes > 0) return null
+  const line = (mark?.line ?? 0) + linesIn(bytes)
+  return { ...end, line, version: LOG_VERSION, damage, tail: tailOf(bytes) }
+}
+
+function linesIn(bytes: Buffer): number {
+  let count = 0
+  for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) count += 1
+  return count
+}
+
+const NEWLINE = 10
 
 /** What has to stand before the first new line: the end of a line without one, and a header if none counts. */
 function opening({ session, clock }: LogFilePlace, state: LogState): string {

@@ -1,7 +1,15 @@
 /** Reads a session's log: its records in pieces, what was wrong with it, and what a writer has to know of its end. */
-import { createLineReader, type Damage, type SessionRecord, TidemarkError } from '@tidemark/core'
+import {
+  createLineReader,
+  type Damage,
+  type LogEnd,
+  type ReadingOptions,
+  type SessionRecord,
+  TidemarkError,
+} from '@tidemark/core'
 import type { FilePort, OpenFile } from '../files/file-port.ts'
 import { ioFailed } from '../files/io-failed.ts'
+import { type LogMark, type LogMarks, readTail } from './log-mark.ts'
 import { readLines } from './read-lines.ts'
 
 /** A log as it was read. */
@@ -15,6 +23,8 @@ export interface LogState {
   readonly endsInNewline: boolean
   /** Of the file, null where there is none. */
   readonly identity: string | null
+  /** Its end, where the log can be read on from there. */
+  readonly mark: LogMark | null
 }
 
 export interface LogPlace {
@@ -33,18 +43,24 @@ const NO_LOG: LogState = {
   sizeBytes: 0,
   endsInNewline: true,
   identity: null,
+  mark: null,
 }
 
-/** `limit`: how many bytes to read, where what stands behind them is still being written. */
-export async function readLog(
-  place: LogPlace,
-  visit: Visit = () => {},
-  limit: number = Number.POSITIVE_INFINITY,
-): Promise<LogState> {
+/** How much of a log to read. */
+export interface Reach {
+  /** How many bytes, where what stands behind them is still being written. */
+  readonly limit: number
+  /** Records up to this position are not handed over. */
+  readonly from: number
+  /** What stands before a mark need not be read again. */
+  readonly marks: LogMarks
+}
+
+export async function readLog(place: LogPlace, visit: Visit, reach: Reach): Promise<LogState> {
   const file = await openLog(place)
   if (file === null) return NO_LOG
   try {
-    return await readOpened(place, file, { visit, limit })
+    return await readOpened(place, failingClearly(place, file), { ...reach, visit })
   } finally {
     await file.close()
   }
@@ -62,27 +78,41 @@ async function openLog(place: LogPlace): Promise<OpenFile | null> {
 async function readOpened(
   place: LogPlace,
   file: OpenFile,
-  { visit, limit }: { readonly visit: Visit; readonly limit: number },
+  { visit, limit, from, marks }: Reach & { readonly visit: Visit },
 ): Promise<LogState> {
-  const facts = await file.facts().catch((error: unknown) => Promise.reject(failed(place, error)))
+  const facts = await file.facts()
   if (facts.kind !== 'file') throw notRegular(place)
-  const gathering = gatherRecords(visit)
-  const lines = await readLines(failingClearly(place, file), limit, gathering.flow)
-  const { isLog, ...end } = gathering.end(lines.rest)
+  const start = await marks.latest(file, from, limit)
+  const offset = start?.sizeBytes ?? 0
+  const gathering = gatherRecords(visit, start === null ? { from } : { from, start })
+  const lines = await readLines(fileFrom(file, offset), limit - offset, gathering.flow)
+  const { isLog, resume, ...end } = gathering.end(lines.rest)
   if (!isLog) throw notASession(place)
-  const { sizeBytes, endsInNewline } = lines
-  return { ...end, exists: true, sizeBytes, endsInNewline, identity: facts.identity }
+  const damage = start === null ? end.damage : [...start.damage, ...end.damage]
+  const sizeBytes = offset + lines.sizeBytes
+  const { identity } = facts
+  const mark =
+    resume === null ? null : { ...resume, sizeBytes, identity, damage, tail: await readTail(file, sizeBytes) }
+  return { ...end, damage, exists: true, sizeBytes, endsInNewline: lines.endsInNewline, identity, mark }
 }
 
-type Found = Pick<LogState, 'position' | 'damage' | 'version'> & { readonly isLog: boolean }
+/** What of the file stands behind the first `offset` bytes. */
+function fileFrom(file: OpenFile, offset: number): OpenFile {
+  return { ...file, read: (into, position) => file.read(into, offset + position) }
+}
 
-function gatherRecords(visit: Visit): {
+type Found = Omit<LogEnd, 'records'>
+
+function gatherRecords(
+  visit: Visit,
+  options: ReadingOptions,
+): {
   readonly flow: Parameters<typeof readLines>[2]
   end(rest: string): Found
 } {
-  const reader = createLineReader()
+  const reader = createLineReader(options)
   const flaws: Damage[] = []
-  let lines = 0
+  let lines = options.start?.line ?? 0
   let ready: SessionRecord[] = []
   function take(records: readonly SessionRecord[]): void {
     for (const record of records) ready.push(record)
@@ -101,10 +131,10 @@ function gatherRecords(visit: Visit): {
       piece,
     },
     end(rest) {
-      const { records, damage, position, version, isLog } = reader.end(rest)
+      const { records, damage, ...found } = reader.end(rest)
       take(records)
       piece()
-      return { position, version, isLog, damage: inOrder(damage, flaws) }
+      return { ...found, damage: inOrder(damage, flaws) }
     },
   }
 }
@@ -115,10 +145,11 @@ function inOrder(damage: readonly Damage[], flaws: readonly Damage[]): readonly 
 
 /** Trouble of the disk is told apart from trouble of whoever is handed the records. */
 function failingClearly(place: LogPlace, file: OpenFile): OpenFile {
+  const clearly = (error: unknown) => Promise.reject(failed(place, error))
   return {
     ...file,
-    read: (into, position) =>
-      file.read(into, position).catch((error: unknown) => Promise.reject(failed(place, error))),
+    read: (into, position) => file.read(into, position).catch(clearly),
+    facts: () => file.facts().catch(clearly),
   }
 }
 

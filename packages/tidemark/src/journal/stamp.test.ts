@@ -1,3 +1,4 @@
+import type { NewRecord } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { sampleRecord, sampleRecords } from '../testing/sample-records.ts'
 import { draftsOf, stamp } from './stamp.ts'
@@ -38,9 +39,20 @@ describe('draftsOf', () => {
       'Record 1 cannot be appended: the type tidemark is for headers. Nothing was written.',
     ],
     [{ ...sampleRecord('') }, 'Record 1 cannot be appended: a record has a uuid. Nothing was written.'],
+    [null, 'Record 1 cannot be appended: a record is an object. Nothing was written.'],
   ])('refuses %j', (record, message) => {
-    expect(() => draftsOf([sampleRecord('ok'), record])).toThrow(
+    expect(() => draftsOf([sampleRecord('ok'), record as NewRecord])).toThrow(
       expect.objectContaining({ code: 'bad-record', message }),
     )
+  })
+
+  it('refuses what is no list, and a gap in one', () => {
+    expect(() => draftsOf(undefined as never)).toThrow(
+      expect.objectContaining({
+        code: 'bad-record',
+        message: 'Records are appended as a list, and undefined is none. Nothing was written.',
+      }),
+    )
+    expect(() => draftsOf(new Array(1))).toThrow('Record 0 cannot be appended: a record is an object')
   })
 })

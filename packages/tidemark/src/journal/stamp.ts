@@ -1,5 +1,7 @@
 /** From new records to the lines of a log: checked, stamped with their positions, one line each. */
-import { decodeRecord, firstNonJson, type NewRecord, type SessionRecord, TidemarkError } from '@tidemark/core'
+import { type NewRecord, type SessionRecord, TidemarkError } from '@tidemark/core'
+import { show } from '../home/show.ts'
+import { readNewRecord } from './new-record.ts'
 
 /** Records as they will be written, but for their positions. Taken when they are handed in: they may change later. */
 export interface Draft {
@@ -9,11 +11,11 @@ export interface Draft {
 
 /** Refuses what would not come back from the log as it is. */
 export function draftsOf(records: readonly NewRecord[]): readonly Draft[] {
-  return records.map((given, index) => {
-    const { seq: _seq, batch: _batch, ...record }: SessionRecord = given
-    const why = problemOf(record)
-    if (why !== null) throw badRecord(index, why)
-    return { record, json: JSON.stringify(record) }
+  if (!Array.isArray(records)) throw notAList(records)
+  return Array.from(records, (given: unknown, index) => {
+    const read = readNewRecord(given)
+    if (!read.ok) throw badRecord(index, read.why)
+    return { record: read.record, json: JSON.stringify(read.record) }
   })
 }
 
@@ -33,12 +35,9 @@ export function stamp(
   return { text, records }
 }
 
-function problemOf(record: object): string | null {
-  if ('type' in record && record.type === 'tidemark') return 'the type tidemark is for headers'
-  const decoded = decodeRecord(record)
-  if (!decoded.ok) return decoded.why
-  const path = firstNonJson(record)
-  return path === null ? null : `${path} is not a JSON value`
+function notAList(given: unknown): TidemarkError {
+  const message = `Records are appended as a list, and ${show(given)} is none. Nothing was written.`
+  return new TidemarkError('bad-record', message)
 }
 
 function badRecord(index: number, why: string): TidemarkError {

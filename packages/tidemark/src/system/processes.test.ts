@@ -37,15 +37,27 @@ describe('systemProcesses', () => {
   })
 
   it.runIf(hasProc)('sees that a process has ended though nobody asked after it', async () => {
-    // The shell starts a child and becomes a program that never waits for it.
-    const shell = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'])
+    // The shell starts a child and becomes a program that never waits for it. The child ends only after that:
+    // a shell that sees its child end takes leave of it.
+    const shell = spawn('sh', ['-c', 'exec 3<&0; cat <&3 & echo $!; exec sleep 60 3<&-'])
     const [printed] = await once(shell.stdout, 'data')
     const mark: ProcessMark = { ...own, pid: Number(String(printed)), processStart: null }
-    while (stateOf(mark.pid) !== 'Z') await new Promise((resolve) => setImmediate(resolve))
+    await until(() => nameOf(shell.pid ?? 0) === 'sleep')
+    expect(systemProcesses.fateOf(mark)).toBe('unknown')
+    shell.stdin.end()
+    await until(() => stateOf(mark.pid) === 'Z')
     expect(systemProcesses.fateOf(mark)).toBe('gone')
     shell.kill()
   })
 })
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+function nameOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/comm`, 'latin1').trim()
+}
 
 function stateOf(pid: number): string | undefined {
   return readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.[0]

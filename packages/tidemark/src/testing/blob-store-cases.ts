@@ -25,6 +25,8 @@ async function textOf(store: BlobStore, id: string): Promise<string | null> {
   return bytes === null ? null : Buffer.from(bytes).toString()
 }
 
+/** SHA-256 of nothing. */
+const NO_BYTES = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 const NO_IDS = ['', '..', '../../etc/passwd', 'abc', 'G'.repeat(64), '0'.repeat(64), '0'.repeat(63)]
 
 const checks: Readonly<Record<string, (subject: BlobStoreSubject) => Promise<void>>> = {
@@ -53,6 +55,18 @@ const checks: Readonly<Record<string, (subject: BlobStoreSubject) => Promise<voi
       assert.equal(await store.get(id), null, id)
       assert.equal(await store.has(id), false, id)
     }
+  },
+
+  async 'what is no Uint8Array is refused, and nothing stored'({ open }) {
+    const store = await open()
+    for (const given of ['text', [1, 2], 7, null, undefined, { length: 1 }, new Uint16Array(2)] as never[])
+      await assert.rejects(
+        () => store.put(given),
+        { name: 'TidemarkError', code: 'bad-blob' },
+        `put ${given}`,
+      )
+    assert.equal(await store.has(NO_BYTES), false)
+    assert.equal(await textOf(store, await store.put(Buffer.from('a Buffer is one'))), 'a Buffer is one')
   },
 
   async 'nothing at all is a blob too'({ open }) {

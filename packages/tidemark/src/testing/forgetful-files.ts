@@ -26,12 +26,13 @@ export interface KeptByChance {
 export interface ForgetfulFilesOptions {
   /** Directories that were there before; `/` always is. */
   readonly directories?: readonly string[]
+  /** Tells when a file was changed; the machine's time unless given. */
   readonly now?: () => number
 }
 
 export function createForgetfulFiles({
   directories = [],
-  now = () => 0,
+  now = Date.now,
 }: ForgetfulFilesOptions = {}): ForgetfulFiles {
   const operations = new Operations()
   const names = new ForgetfulNames(['/', ...directories])

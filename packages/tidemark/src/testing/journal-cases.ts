@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { AppendOutcome } from '@tidemark/core'
 import { type ConformanceCase, casesFor } from './conformance.ts'
+import { readingOnChecks } from './journal-reading-on.ts'
 import { refusalChecks } from './journal-refusals.ts'
 import { type JournalSubject, readAll, uuidsOf } from './journal-subject.ts'
 import { sampleRecord, sampleRecords } from './sample-records.ts'
@@ -9,7 +10,7 @@ import { sampleRecord, sampleRecords } from './sample-records.ts'
 export function journalCases(
   make: () => JournalSubject | Promise<JournalSubject>,
 ): readonly ConformanceCase[] {
-  return casesFor(make, (subject) => subject.end(), { ...checks, ...refusalChecks })
+  return casesFor(make, (subject) => subject.end(), { ...checks, ...readingOnChecks, ...refusalChecks })
 }
 
 function positionOf(outcome: AppendOutcome): number {

@@ -26,6 +26,8 @@ const BAD_IDS = [
   'x'.repeat(129),
 ]
 
+const NOTHING = { exists: false, position: 0, damage: [], records: [] }
+
 export const refusalChecks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
   async 'ids that could lead elsewhere are refused, in every call'({ open }) {
     const journal = await open()
@@ -50,15 +52,41 @@ export const refusalChecks: Readonly<Record<string, (subject: JournalSubject) =>
       { extra: Number.NaN },
       { extra: new Date(0) },
       { extra: () => 0 },
+      { extra: new Array(2) },
+      { extra: JSON.parse('['.repeat(20_000) + ']'.repeat(20_000)) },
       { type: 'tidemark' },
       { uuid: 7 },
+      { parentUuid: undefined },
+      { timestamp: undefined },
+      { timestamp: 0 },
+      { sessionId: '' },
+      { rawBlocks: [{ index: 0 }] },
     ]
     for (const extra of extras) {
       const bad = Object.assign({}, sampleRecord('bad'), extra)
       const append = () => journal.append('s', 0, [sampleRecord('a'), bad])
       await assert.rejects(append, { name: 'TidemarkError', code: 'bad-record' }, Object.keys(extra).join())
     }
-    assert.deepEqual(await readAll(journal, 's'), { exists: false, position: 0, damage: [], records: [] })
+    assert.deepEqual(await readAll(journal, 's'), NOTHING)
+  },
+
+  async 'arguments of another kind are refused in words'({ open }) {
+    const journal = await open()
+    const refuses = (code: string, act: () => Promise<unknown>, what: string) =>
+      assert.rejects(act, { name: 'TidemarkError', code }, what)
+    for (const id of [123, null, undefined, {}] as unknown[] as string[]) {
+      await refuses('bad-session-id', () => journal.read(id, () => {}), `read ${id}`)
+      await refuses('bad-session-id', () => journal.append(id, 0, []), `append ${id}`)
+      await refuses('bad-session-id', () => journal.release(id), `release ${id}`)
+    }
+    for (const records of [undefined, null, 'text', {}, [null], [undefined], [7], new Array(1)] as never[])
+      await refuses('bad-record', () => journal.append('s', 0, records), `append ${records}`)
+    for (const after of [undefined, null, '0'] as never[])
+      await refuses('bad-option', () => journal.append('s', after, sampleRecords('a')), `after ${after}`)
+    for (const from of [null, '0', -1, 0.5, Number.NaN] as never[])
+      await refuses('bad-option', () => journal.read('s', () => {}, from), `from ${from}`)
+    await refuses('bad-option', () => journal.read('s', undefined as never), 'no visitor')
+    assert.deepEqual(await readAll(journal, 's'), NOTHING)
   },
 
   async 'a second writer is refused while the first has the session'({ open, locks }) {

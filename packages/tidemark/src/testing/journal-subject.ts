@@ -10,12 +10,14 @@ export interface JournalSubject {
   end(): Promise<void>
 }
 
+/** All that stands behind the position `from`; everything unless given. */
 export async function readAll(
   journal: Journal,
   session: string,
+  from?: number,
 ): Promise<JournalState & { readonly records: readonly SessionRecord[] }> {
   const records: SessionRecord[] = []
-  const state = await journal.read(session, (piece) => records.push(...piece))
+  const state = await journal.read(session, (piece) => records.push(...piece), from)
   return { ...state, records }
 }
 

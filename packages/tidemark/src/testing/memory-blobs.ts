@@ -1,13 +1,14 @@
 import type { BlobStore } from '@tidemark/core'
-import { blobId } from '../blobs/blob-id.ts'
+import { blobBytes, blobId } from '../blobs/blob-id.ts'
 
 /** Blobs in memory, under the ids that the folder gives them. */
 export function createMemoryBlobs(): BlobStore {
   const blobs = new Map<string, Uint8Array>()
   return {
-    async put(bytes) {
+    async put(given) {
+      const bytes = blobBytes(given)
       const id = blobId(bytes)
-      blobs.set(id, Uint8Array.from(bytes))
+      blobs.set(id, bytes)
       return id
     },
     async get(id) {

@@ -1,6 +1,7 @@
 /** A journal in memory. It keeps texts, not objects, so that nobody shares what only a file would part. */
 import type { AppendOutcome, Journal, SessionRecord } from '@tidemark/core'
 import { checkSessionId } from '../home/session-id.ts'
+import { checkAfter, checkFrom, checkVisit } from '../journal/check-given.ts'
 import { draftsOf, stamp } from '../journal/stamp.ts'
 
 /** Sessions that several journals, standing for several processes, can work on. */
@@ -13,14 +14,17 @@ interface MemorySession {
 
 export function createMemoryJournal(store: MemoryStore = new Map()): Journal {
   const journal: Journal = {
-    async read(session, visit) {
+    async read(session, visit, from = 0) {
       checkSessionId(session)
+      checkVisit(visit)
+      checkFrom(from)
       const lines = store.get(session)?.lines ?? []
-      if (lines.length > 0) visit(lines.map((line): SessionRecord => JSON.parse(line)))
+      if (lines.length > from) visit(lines.slice(from).map((line): SessionRecord => JSON.parse(line)))
       return { exists: lines.length > 0, position: lines.length, damage: [] }
     },
     async append(session, after, records) {
       checkSessionId(session)
+      checkAfter(after)
       const drafts = draftsOf(records)
       const kept = store.get(session) ?? { lines: [], holder: null }
       if (kept.holder !== null && kept.holder !== journal) return refused(session)

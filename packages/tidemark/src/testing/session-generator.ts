@@ -123,7 +123,7 @@ function remark(teller: Teller, choices: Choices): void {
       type: 'progress',
       uuid: teller.id('p'),
       parentUuid: teller.tip,
-      timestamp: '',
+      timestamp: '2026-01-01T00:00:00.000Z',
       sessionId: 'generated',
     })
   else

@@ -232,6 +232,41 @@ export {
   type SwitchNotice,
   type SwitchReading,
 } from './policy/switches.ts'
+export { type AssembledRequest, type AssembleQuestion, assembleRequest } from './prompt/assemble.ts'
+export { proposeSize, type SizeProposal } from './prompt/budget.ts'
+export { type ChangeCause, type ChangeRules, changesOf, type PrefixChange } from './prompt/changes.ts'
+export type { MessageList } from './prompt/count.ts'
+export { type HeldEdge, holdEdge, NO_EDGE } from './prompt/edge.ts'
+export { type EpochTurn, hasBoundThinking, openEpoch, type Present, turnEpoch } from './prompt/epoch.ts'
+export { type Forecast, forecastRead } from './prompt/forecast.ts'
+export { type CacheSafeParams, captureParams, type ForkOutcome, fork, readShare } from './prompt/fork.ts'
+export { type Front, frontOf } from './prompt/front.ts'
+export { type GapTally, NO_GAPS, tallyGap } from './prompt/gaps.ts'
+export { mustHold } from './prompt/hold.ts'
+export { learnFromFork, learnFromResponse } from './prompt/learn.ts'
+export { cacheExpiry, type Lineage, NO_LINEAGE } from './prompt/lineage.ts'
+export type { MarkerKind, PlannedMarker } from './prompt/markers.ts'
+export { advanceMedia, NO_MEDIA } from './prompt/media.ts'
+export type { Place } from './prompt/place.ts'
+export { recallLineage } from './prompt/recall.ts'
+export { recallGaps } from './prompt/recall-gaps.ts'
+export {
+  type PlacedSection,
+  presentSections,
+  type Section,
+  SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
+  section,
+  sectionsDue,
+  volatileSection,
+} from './prompt/section.ts'
+export { messagesSince } from './prompt/since.ts'
+export { sourceOf } from './prompt/source.ts'
+export { payloadOf, placedMarkers, rawTextsOf, requestFields, requestFindings } from './prompt/spell.ts'
+export { type CallerPrompt, placeSections, type SystemPrompt } from './prompt/system-prompt.ts'
+export { epochRecord, type RecordBody } from './prompt/tell.ts'
+export { advanceTold, nothingTold, type StandingEpoch, type Told } from './prompt/told.ts'
+export { orderTools } from './prompt/tool-order.ts'
+export { chooseTtl, type Entitlement, type TtlQuestion, ttlFor } from './prompt/ttl.ts'
 export { advanceCheck, type Checked, findingsOf, startCheck } from './view/checked.ts'
 export type { FlatMessage } from './view/draft.ts'
 export type { Cleared, Entry } from './view/entry.ts'

@@ -22,11 +22,11 @@ import {
 import { type AssembledRequest, assembleRequest } from '../../src/prompt/assemble.ts'
 import { type ChangeRules, changesOf, type PrefixChange } from '../../src/prompt/changes.ts'
 import { type HeldEdge, holdEdge, NO_EDGE } from '../../src/prompt/edge.ts'
-import { openEpoch, type Present } from '../../src/prompt/epoch.ts'
+import { type EpochTurn, openEpoch, type Present, turnEpoch } from '../../src/prompt/epoch.ts'
 import { type Forecast, forecastRead } from '../../src/prompt/forecast.ts'
 import { type Front, frontOf } from '../../src/prompt/front.ts'
 import { mustHold } from '../../src/prompt/hold.ts'
-import { learn } from '../../src/prompt/learn.ts'
+import { learnFromResponse } from '../../src/prompt/learn.ts'
 import { type Lineage, NO_LINEAGE } from '../../src/prompt/lineage.ts'
 import { payloadOf, requestFindings } from '../../src/prompt/spell.ts'
 import { epochRecord, type RecordBody } from '../../src/prompt/tell.ts'
@@ -127,9 +127,27 @@ export class Conversation {
     const payload = payloadOf(request)
     const forecast = forecastRead(this.lineage, { request, now: this.now, profile: this.profile })
     const usage = this.cache.ask(payload, this.now)
-    this.lineage = learn(this.lineage, forecast, usage)
+    this.lineage = learnFromResponse(this.lineage, forecast, usage)
     this.previous = request
     return { request, payload, findings, forecast, usage, changes }
+  }
+
+  /** Everything becomes a summary, and the epoch turns with it in one batch where it may. */
+  compact(): EpochTurn {
+    const { teller, profile } = this
+    this.#advance()
+    const { standing } = this.told
+    if (standing === null) throw new Error('no epoch')
+    const turn = turnEpoch(standing.epoch, this.present, { records: [], profile })
+    teller.batch(() => {
+      const boundary = teller.id('boundary')
+      const compactMetadata = { trigger: 'auto' as const, preTokens: 1 }
+      const links = { uuid: boundary, parentUuid: null, logicalParentUuid: teller.tip }
+      teller.notice('compact_boundary', { ...links, compactMetadata })
+      teller.user(`Summary ${teller.id('s')}`, { parentUuid: boundary, isCompactSummary: true })
+      if (turn.turns) teller.notice('epoch', { epoch: turn.epoch })
+    })
+    return turn
   }
 
   answer(blocks: readonly Block[]): string {

@@ -63,11 +63,14 @@ function respond(conversation: Conversation, choices: Choices): void {
   if (calls === 0) teller.user(`go on ${choices.below(999)}`)
 }
 
-function act({ teller }: Conversation, choices: Choices): Step {
+function act(conversation: Conversation, choices: Choices): Step {
+  const { teller } = conversation
   const kind = choices.below(14)
   if (kind === 1) clearSession(teller, choices)
-  else if (kind === 2) compactSession(teller, choices)
-  else if (kind === 3) {
+  else if (kind === 2) {
+    if (choices.oneIn(2)) compactSession(teller, choices)
+    else conversation.compact()
+  } else if (kind === 3) {
     const newest = teller.view.acts.at(-1)
     if (newest === undefined) return 'turn'
     teller.notice(newest.kind === 'compact' ? 'compact_undone' : 'clear_undone', { of: newest.uuid })

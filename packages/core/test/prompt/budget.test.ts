@@ -1,0 +1,145 @@
+import { describe, expect, it } from 'vitest'
+import { type Block, createPolicy, createProfile, type Profile, validate } from '../../src/index.ts'
+import { limitsOf, proposeSize } from '../../src/prompt/budget.ts'
+import { advanceMedia, type MediaItem, NO_MEDIA, placeholderFor } from '../../src/prompt/media.ts'
+import { payloadOf } from '../../src/prompt/spell.ts'
+import { Conversation, PROFILE } from './conversation.ts'
+
+/** A picture of so many pixels a side: the head of a PNG, and bytes to fill. */
+function picture(side = 10, bytes = 40): Block {
+  const hex = side.toString(16).padStart(8, '0')
+  const head = `89504e470d0a1a0a0000000d49484452${hex}${hex}`
+  const data = Buffer.from(head, 'hex').toString('base64')
+  return {
+    type: 'image',
+    source: { type: 'base64', media_type: 'image/png', data: data.padEnd(Math.max(bytes, data.length), 'A') },
+  }
+}
+
+const text: Block = { type: 'text', text: 'x' }
+
+/** Each list of blocks is a prompt, and all but the last are answered. */
+function proposal(prompts: readonly (readonly Block[])[], profile: Profile, given: object = {}) {
+  const conversation = new Conversation(profile)
+  prompts.forEach((blocks, index) => {
+    if (index > 0) conversation.answer([text])
+    conversation.teller.user(blocks)
+  })
+  const { request } = conversation.assemble()
+  const tally = advanceMedia(NO_MEDIA, request.messages)
+  const policy = createPolicy({ request: given }).request
+  return { ...proposeSize(request, tally, { profile, policy }), payload: payloadOf(request), conversation }
+}
+
+const where = ({ index, block, inner }: MediaItem) => [index, block, inner]
+const few = (images: number, more: object = {}) =>
+  createProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, images, ...more } })
+const prompts = (count: number, block = picture()) => Array.from({ length: count }, () => [block, text])
+
+describe('images and bytes', () => {
+  it('that fit are left alone', () => {
+    expect(proposal(prompts(8), few(8))).toMatchObject({
+      before: { images: 8 },
+      after: { images: 8 },
+      drop: [],
+      fits: true,
+    })
+  })
+
+  it('over the limit go oldest first, down to the low-water mark', () => {
+    const { drop, after, fits } = proposal(prompts(9), few(8))
+    expect(drop.map(where)).toEqual([
+      [0, 0, null],
+      [2, 0, null],
+      [4, 0, null],
+    ])
+    expect([after.images, fits]).toEqual([6, true])
+  })
+
+  it('bytes count as they are sent, and so do placeholders', () => {
+    const profile = createProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, bodyBytes: 40_000 } })
+    const { before, after, drop, fits, payload } = proposal(prompts(5, picture(10, 10_000)), profile)
+    const sent = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
+    const bare = JSON.parse(
+      JSON.stringify(payload, (key, value) => (key === 'cache_control' ? undefined : value)),
+    )
+    const markers = sent(payload) - sent(bare)
+    expect(before.bytes).toBeGreaterThanOrEqual(sent(bare))
+    expect(before.bytes).toBeLessThanOrEqual(sent(payload) + markers)
+    expect(drop).toHaveLength(3)
+    const one = drop[0]
+    if (one === undefined) throw new Error('nothing dropped')
+    expect(before.bytes - after.bytes).toBe(3 * (sent(picture(10, 10_000)) - sent(placeholderFor(one))))
+    expect([after.bytes <= 30_000, fits]).toEqual([true, true])
+  })
+
+  it('a prompt nobody has answered keeps its images, even where they are too many', () => {
+    const { drop, fits } = proposal([[picture()], Array.from({ length: 4 }, () => picture())], few(3))
+    expect([drop.map(where), fits]).toEqual([[[0, 0, null]], false])
+  })
+
+  it('those inside tool results and documents in pages count too', () => {
+    const conversation = new Conversation(few(1))
+    conversation.teller.user('look')
+    conversation.answer([{ type: 'tool_use', id: 't', name: 'Read', input: {} }])
+    conversation.teller.result('t', [text, picture()])
+    conversation.answer([text])
+    const pages = { type: 'base64', media_type: 'application/pdf', data: 'AAAA' }
+    const plain = { type: 'text', media_type: 'text/plain', data: 'AAAA' }
+    conversation.teller.user([
+      { type: 'document', source: pages },
+      { type: 'document', source: plain },
+    ])
+    const { request } = conversation.assemble()
+    const policy = createPolicy({}).request
+    const tally = advanceMedia(NO_MEDIA, request.messages)
+    const { before, drop } = proposeSize(request, tally, { profile: few(1), policy })
+    expect([before.images, drop.map(where)]).toEqual([2, [[2, 0, 1]]])
+  })
+
+  it('among many images the large old ones go', () => {
+    const sizes = { manyImages: 3, manyImagePixels: 100 }
+    const large = [[picture(200), text], ...prompts(4)]
+    const { drop, fits } = proposal(large, few(100, sizes))
+    expect([drop.map(where), fits]).toEqual([[[0, 0, null]], true])
+    expect(proposal(large.slice(0, 3), few(100, sizes)).drop).toEqual([])
+  })
+
+  it('and where the new one is large, so many of the old that the rest are few', () => {
+    const profile = few(100, { manyImages: 3, manyImagePixels: 100 })
+    const { drop, fits, payload } = proposal([...prompts(4), [picture(200)]], profile)
+    expect([drop.map(where), fits]).toEqual([
+      [
+        [0, 0, null],
+        [2, 0, null],
+      ],
+      true,
+    ])
+    expect(validate(payload, profile).map(({ code }) => code)).toEqual(['many-image-size'])
+  })
+
+  it('what was tallied as it grew is what is tallied at once', () => {
+    const conversation = new Conversation(few(100))
+    let grown = NO_MEDIA
+    for (const blocks of prompts(6)) {
+      conversation.teller.user(blocks)
+      grown = advanceMedia(grown, conversation.assemble().request.messages)
+      conversation.answer([text])
+    }
+    const { messages } = conversation.assemble().request
+    grown = advanceMedia(grown, messages)
+    const { items, bytes } = advanceMedia(NO_MEDIA, messages)
+    expect([[...grown.items], grown.bytes]).toEqual([[...items], bytes])
+    expect(items.length).toBeGreaterThan(4)
+  })
+
+  it.each<[string, Partial<Profile>, object, object]>([
+    ['a large window', { window: 1_000_000 }, {}, { bytes: 32_000_000, images: 100 }],
+    ['a small one', { window: 200_000 }, { imagesInSmallWindow: 20 }, { bytes: 32_000_000, images: 20 }],
+    ['an unknown one', { window: null }, { imagesInSmallWindow: 20 }, { bytes: 32_000_000, images: 20 }],
+    ['a policy of fewer bytes', { window: 1_000_000 }, { bodyBytes: 5_000 }, { bytes: 5_000, images: 100 }],
+  ])('limits: %s', (_, profile, policy, expected) => {
+    const rules = createPolicy({ request: policy }).request
+    expect(limitsOf({ ...PROFILE, ...profile }, rules)).toEqual(expected)
+  })
+})

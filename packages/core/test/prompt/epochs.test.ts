@@ -1,0 +1,360 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { createProfile, type Epoch, type KnownRecord, type Profile } from '../../src/index.ts'
+import { hasBoundThinking, openEpoch, turnEpoch } from '../../src/prompt/epoch.ts'
+import { payloadOf } from '../../src/prompt/spell.ts'
+import { epochRecord } from '../../src/prompt/tell.ts'
+import { advanceTold, nothingTold } from '../../src/prompt/told.ts'
+import { Conversation, PRESENT, PROFILE, tool } from './conversation.ts'
+
+const INLINE = createProfile({
+  roles: { consecutive: 'merged', system: 'placed' },
+  thinking: { binding: 'prefix', closing: 'not-at-end', firstInModes: [] },
+  capabilities: { toolChanges: true },
+  betas: [
+    { where: 'block', name: 'tool_addition', betas: ['changes', 'inline'] },
+    { where: 'block', name: 'tool_removal', betas: ['changes', 'inline'] },
+  ],
+})
+
+const withGit = (text: string | null) => ({
+  ...PRESENT,
+  sections: PRESENT.sections.flatMap((each) => {
+    if (each.name !== 'git') return [each]
+    return text === null ? [] : [{ ...each, text }]
+  }),
+})
+
+/** A conversation that has been answered once. */
+function begun(profile: Profile = PROFILE): Conversation {
+  const conversation = new Conversation(profile)
+  conversation.teller.user('begin')
+  conversation.ask()
+  conversation.answer([{ type: 'text', text: 'yes' }])
+  conversation.teller.user('go on')
+  return conversation
+}
+
+const lastText = (conversation: Conversation): unknown => {
+  const content = conversation.ask().payload.messages.at(-1)?.content
+  return typeof content === 'string' ? content : content?.at(-1)?.text
+}
+
+describe('a section that changes within an epoch', () => {
+  it('is told at the end and leaves the front alone', () => {
+    const conversation = begun()
+    const before = conversation.ask()
+    conversation.present = withGit('2 files changed')
+    const after = conversation.ask()
+    expect(after.changes).toMatchObject([{ kind: 'delta', delta: { sections: { git: '2 files changed' } } }])
+    expect(after.payload.system).toEqual(before.payload.system)
+    expect(after.payload.messages.at(-1)?.content).toEqual([
+      { type: 'text', text: 'go on' },
+      {
+        type: 'text',
+        text: '<system-reminder>\nThe system prompt has changed.\nIts section "git" now reads:\n2 files changed\n</system-reminder>',
+        cache_control: { type: 'ephemeral' },
+      },
+    ])
+    expect(after.usage.cache_read_input_tokens).toBe(after.forecast.read)
+    expect(after.forecast.why).toBe('warm')
+    expect(conversation.ask().changes).toEqual([])
+  })
+
+  it('that is gone, and one that is new', () => {
+    const conversation = begun()
+    conversation.present = withGit(null)
+    expect(lastText(conversation)).toContain('Its section "git" no longer applies.')
+    conversation.present = withGit('clean')
+    expect(lastText(conversation)).toContain('Its section "git" now reads:\nclean')
+  })
+
+  it('moves into the front with the next epoch, and out of it when that is undone', () => {
+    const conversation = begun()
+    const first = JSON.stringify(conversation.ask().payload.system)
+    conversation.present = withGit('dirty')
+    conversation.ask()
+    expect(conversation.compact().turns).toBe(true)
+    const second = JSON.stringify(conversation.ask().payload.system)
+    expect([first.includes('clean'), second.includes('dirty')]).toEqual([true, true])
+    conversation.teller.notice('compact_undone', { of: conversation.teller.view.acts[0]?.uuid ?? '' })
+    const undone = conversation.ask()
+    expect(JSON.stringify(undone.payload.system)).toBe(first)
+    expect(undone.changes).toEqual([])
+  })
+
+  it('is told again when a compaction that leaves the epoch standing has taken the words away', () => {
+    const conversation = begun()
+    conversation.present = withGit('dirty')
+    conversation.ask()
+    const { teller } = conversation
+    teller.notice('compact_boundary', {
+      uuid: 'b',
+      parentUuid: null,
+      compactMetadata: { trigger: 'auto', preTokens: 1 },
+    })
+    teller.user('Summary', { parentUuid: 'b', isCompactSummary: true })
+    expect(conversation.ask().changes).toMatchObject([
+      { kind: 'delta', delta: { sections: { git: 'dirty' } } },
+    ])
+  })
+
+  it('is no news where its words are kept', () => {
+    const conversation = begun()
+    conversation.present = withGit('dirty')
+    conversation.ask()
+    const { teller } = conversation
+    const kept = teller.records
+      .filter(({ type }) => type !== 'system')
+      .slice(2)
+      .map(({ uuid }) => uuid ?? '')
+    teller.notice('compact_boundary', {
+      uuid: 'b',
+      parentUuid: null,
+      compactMetadata: { trigger: 'auto', preTokens: 1, preservedMessages: { anchorUuid: 's', uuids: kept } },
+    })
+    teller.user('Summary', { uuid: 's', parentUuid: 'b', isCompactSummary: true })
+    expect(conversation.ask().changes).toEqual([])
+  })
+
+  it('is rewritten at once where the policy says so, and the break is ours', () => {
+    const conversation = begun()
+    conversation.rules = { volatile: 'inline' }
+    conversation.present = withGit('dirty')
+    const { changes, payload, forecast, usage } = conversation.ask()
+    expect(changes).toMatchObject([
+      { kind: 'epoch', causes: [{ kind: 'sections', names: ['git'] }], breaksCache: true },
+    ])
+    expect(JSON.stringify(payload.system)).toContain('dirty')
+    // The static part in front of the change is still there, though nobody has told yet how large it is.
+    expect([forecast.why, forecast.isCertain]).toEqual(['rewritten', false])
+    expect(usage.cache_read_input_tokens).toBeGreaterThan(0)
+  })
+
+  it('waits all the same where thinking is bound to the prefix', () => {
+    const conversation = begun()
+    conversation.rules = { volatile: 'inline', isBound: true }
+    conversation.present = withGit('dirty')
+    expect(conversation.ask().changes.map(({ kind }) => kind)).toEqual(['delta'])
+  })
+
+  it('costs nothing while nothing has been answered yet', () => {
+    const conversation = new Conversation()
+    conversation.teller.user('begin')
+    conversation.ask()
+    conversation.present = withGit('dirty')
+    expect(conversation.ask().changes).toMatchObject([{ kind: 'epoch', breaksCache: false }])
+  })
+
+  it('of attribution or identity is none: they are constant for the session', () => {
+    const conversation = begun()
+    const sections = PRESENT.sections.map((each) =>
+      each.name === '@attribution' ? { ...each, text: 'bill: you' } : each,
+    )
+    conversation.present = { ...PRESENT, sections, model: 'model-b' }
+    const { changes, payload } = conversation.ask()
+    expect(changes).toMatchObject([{ causes: [{ kind: 'model', from: 'model-a', to: 'model-b' }] }])
+    expect(payload.system?.[0]).toEqual({ type: 'text', text: 'bill: me' })
+  })
+
+  it('waits for the prompt where words would finish a turn that has thought', () => {
+    const conversation = begun(
+      createProfile({
+        ...PROFILE,
+        thinking: { ...PROFILE.thinking, stripsFinishedTurns: true },
+      }),
+    )
+    conversation.ask()
+    const thinking = { type: 'thinking', thinking: 'hm', signature: 's' }
+    conversation.answer([thinking, { type: 'tool_use', id: 't', name: 'Read', input: {} }])
+    conversation.teller.result('t', 'text')
+    conversation.present = withGit('dirty')
+    expect(conversation.ask().changes).toEqual([])
+    conversation.answer([{ type: 'text', text: 'done' }])
+    conversation.teller.user('next')
+    expect(conversation.ask().changes.map(({ kind }) => kind)).toEqual(['delta'])
+  })
+})
+
+describe('tools that come late', () => {
+  const late = tool('mcp__late', 'Fetches.')
+
+  it('are announced, and defined with the next epoch', () => {
+    const conversation = begun()
+    const { payload: before } = conversation.ask()
+    conversation.present = { ...PRESENT, tools: [...PRESENT.tools, late] }
+    const { payload, forecast } = conversation.ask()
+    expect([payload.tools, forecast.why]).toEqual([before.tools, 'warm'])
+    expect(payload.messages.at(-1)?.content).toMatchObject([
+      { text: 'go on' },
+      {
+        text: '<system-reminder>\nThe tools that can be called have changed.\nmcp__late: will be there to call after the next compaction. Fetches.\n</system-reminder>',
+      },
+    ])
+    conversation.compact()
+    expect(conversation.ask().payload.tools?.map(({ name }) => name)).toEqual([
+      'Bash',
+      'Edit',
+      'Read',
+      'mcp__late',
+    ])
+  })
+
+  it('are defined at once at the price of a break that is told', () => {
+    const conversation = begun()
+    conversation.rules = { lateTools: 'define' }
+    conversation.present = { ...PRESENT, tools: [...PRESENT.tools, late] }
+    const { changes, payload } = conversation.ask()
+    expect(changes).toMatchObject([
+      { kind: 'epoch', causes: [{ kind: 'tools', names: ['mcp__late'] }], breaksCache: true },
+    ])
+    expect(payload.tools).toHaveLength(4)
+  })
+
+  it('come by the provider where it can add them, and leave and return the same way', () => {
+    const conversation = begun(INLINE)
+    conversation.present = { ...PRESENT, tools: [...PRESENT.tools.slice(1), late] }
+    const asked = conversation.ask()
+    expect(asked.payload.betas).toEqual(['changes', 'inline'])
+    expect(asked.payload.tools?.map(({ name }) => name)).toEqual(['Bash', 'Edit', 'Read'])
+    expect(asked.payload.messages.at(-1)).toEqual({
+      role: 'system',
+      content: [
+        { type: 'tool_removal', tool: { type: 'tool_reference', name: 'Read' } },
+        {
+          type: 'tool_addition',
+          tool: { type: 'tool_definition', definition: late },
+          cache_control: { type: 'ephemeral' },
+        },
+      ],
+    })
+    expect([asked.findings, asked.forecast.why]).toEqual([[], 'warm'])
+    conversation.answer([{ type: 'text', text: 'fine' }])
+    conversation.teller.user('more')
+    conversation.present = { ...PRESENT, tools: [...PRESENT.tools, late] }
+    expect(conversation.ask().payload.messages.at(-1)?.content).toMatchObject([
+      { type: 'tool_addition', tool: { type: 'tool_reference', name: 'Read' } },
+    ])
+    expect([...conversation.told.tools].map(([name, { isInForce }]) => [name, isInForce])).toEqual([
+      ['Read', true],
+      ['mcp__late', true],
+    ])
+  })
+
+  it('that change are told with their definition', () => {
+    const conversation = begun(INLINE)
+    conversation.present = { ...PRESENT, tools: [tool('Read', 'Reads more.'), ...PRESENT.tools.slice(1)] }
+    expect(lastText(conversation)).toContain(
+      'Read: is now defined as {"name":"Read","description":"Reads more.","input_schema":{"type":"object"}}',
+    )
+  })
+
+  it('that are gone are told to be', () => {
+    const conversation = begun()
+    conversation.present = { ...PRESENT, tools: PRESENT.tools.slice(1) }
+    expect(lastText(conversation)).toContain('Read: can no longer be called.')
+  })
+})
+
+describe('parameters', () => {
+  it('that no cache depends on change at once, and go when they are taken away', () => {
+    const conversation = begun()
+    conversation.present = { ...PRESENT, parameters: { max_tokens: 5, metadata: { user_id: 'u' } } }
+    const { payload, forecast, changes } = conversation.ask()
+    expect(changes).toMatchObject([{ kind: 'delta', records: [{ subtype: 'delta' }] }])
+    expect([payload.max_tokens, payload.metadata, forecast.why]).toEqual([5, { user_id: 'u' }, 'warm'])
+    conversation.present = PRESENT
+    expect(conversation.ask().payload).not.toHaveProperty('metadata')
+  })
+
+  it('betas that an epoch named by itself, or did not yet, are no change', () => {
+    const conversation = begun(INLINE)
+    expect(conversation.ask()).toMatchObject({ changes: [], payload: { betas: ['changes', 'inline'] } })
+    conversation.present = { ...PRESENT, parameters: { max_tokens: 1000, betas: ['inline'] } }
+    expect(conversation.ask().changes).toEqual([])
+    const older = new Conversation(INLINE)
+    older.append([epochRecord(openEpoch(PRESENT, PROFILE))])
+    older.teller.user('begin')
+    older.answer([{ type: 'text', text: 'yes' }])
+    older.teller.user('go on')
+    expect(older.ask()).toMatchObject({ changes: [], payload: { model: 'model-a' } })
+    older.present = { ...PRESENT, parameters: { max_tokens: 1000, betas: ['other'] } }
+    expect(older.ask().changes).toMatchObject([{ causes: [{ kind: 'parameters', names: ['betas'] }] }])
+  })
+
+  it('that one does are a break of ours', () => {
+    const conversation = begun()
+    conversation.present = { ...PRESENT, parameters: { max_tokens: 1000, thinking: { type: 'adaptive' } } }
+    const { changes, forecast, usage } = conversation.ask()
+    expect(changes).toMatchObject([{ kind: 'epoch', causes: [{ kind: 'parameters', names: ['thinking'] }] }])
+    expect([forecast.why, forecast.isCertain || usage.cache_read_input_tokens !== 0]).toEqual(['key', true])
+  })
+})
+
+describe('the turn of an epoch', () => {
+  const thought: KnownRecord = new Teller().assistant('m', [
+    { type: 'thinking', thinking: 'x', signature: 's' },
+  ])
+  const addition = new Teller().system([
+    { type: 'tool_addition', tool: { type: 'tool_definition', definition: tool('mcp__late') } },
+  ])
+  const epoch = openEpoch(PRESENT, PROFILE)
+  const changed = withGit('dirty')
+
+  it.each<[string, readonly KnownRecord[], Profile, object]>([
+    ['nothing kept', [], INLINE, { turns: true }],
+    ['bound thinking kept', [thought], INLINE, { turns: false, because: 'bound-thinking' }],
+    ['thinking kept that is bound to nothing', [thought], PROFILE, { turns: true }],
+  ])('%s', (_, records, profile, expected) => {
+    expect(turnEpoch(epoch, changed, { records, profile })).toMatchObject(expected)
+  })
+
+  it('does not happen where nothing would be otherwise', () => {
+    expect(turnEpoch(epoch, PRESENT, { records: [], profile: PROFILE })).toEqual({
+      turns: false,
+      because: 'unchanged',
+    })
+  })
+
+  it('leaves out tools that kept messages define', () => {
+    const present = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__late'), tool('mcp__other')] }
+    const turn = turnEpoch(epoch, present, { records: [addition], profile: PROFILE })
+    const tools = turn.turns ? turn.epoch.tools.map(({ name }) => name) : []
+    expect(tools).toEqual(['Bash', 'Edit', 'Read', 'mcp__other'])
+  })
+
+  it('sees bound thinking only where the provider binds it', () => {
+    expect([hasBoundThinking([thought], INLINE), hasBoundThinking([thought], PROFILE)]).toEqual([true, false])
+  })
+})
+
+describe('the fold', () => {
+  it('passes over what is no epoch and keeps the one before', () => {
+    const teller = new Teller()
+    const epoch = openEpoch(PRESENT, PROFILE)
+    teller.notice('epoch', { epoch })
+    for (const bad of [{}, { ...epoch, sections: 1 }, { ...epoch, tools: [1] }, { ...epoch, sections: [{}] }])
+      teller.notice('epoch', { epoch: bad as unknown as Epoch })
+    const told = advanceTold(nothingTold(), teller.session, teller.view)
+    expect(told.standing?.epoch).toEqual(epoch)
+  })
+
+  it('follows the branch that counts', () => {
+    const conversation = begun()
+    const { teller } = conversation
+    const prompt = teller.records.findLast(({ type }) => type === 'user')
+    conversation.present = { ...PRESENT, model: 'model-b' }
+    expect(conversation.ask().payload.model).toBe('model-b')
+    teller.user('instead', { parentUuid: prompt?.parentUuid ?? null })
+    conversation.present = PRESENT
+    const { payload, changes } = conversation.ask()
+    expect([payload.model, changes]).toEqual(['model-a', []])
+  })
+
+  it('gives a payload that is the same after a round trip of the log', () => {
+    const conversation = begun()
+    conversation.present = withGit('dirty')
+    const { request } = conversation.ask()
+    expect(JSON.parse(JSON.stringify(payloadOf(request)))).toEqual(payloadOf(request))
+  })
+})

@@ -1,0 +1,278 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { type Block, createProfile } from '../../src/index.ts'
+import { forecastRead } from '../../src/prompt/forecast.ts'
+import { captureParams, fork } from '../../src/prompt/fork.ts'
+import { learnFromFork, learnFromResponse } from '../../src/prompt/learn.ts'
+import { cacheExpiry, NO_LINEAGE } from '../../src/prompt/lineage.ts'
+import { recallLineage } from '../../src/prompt/recall.ts'
+import { recallGaps } from '../../src/prompt/recall-gaps.ts'
+import { payloadOf } from '../../src/prompt/spell.ts'
+import { Conversation, POLICY, PRESENT, PROFILE } from './conversation.ts'
+
+const text = (said: string): Block => ({ type: 'text', text: said })
+const MINUTE = 60_000
+
+function begun(ttl = '5m', profile = PROFILE): Conversation {
+  const conversation = new Conversation(profile)
+  conversation.ttl = ttl
+  conversation.teller.user('begin')
+  conversation.ask()
+  conversation.answer([text('yes')])
+  conversation.teller.user('go on')
+  return conversation
+}
+
+/** One round of a tool loop. */
+function round(conversation: Conversation, id: string, said = 'result '.repeat(50)): void {
+  conversation.answer([{ type: 'tool_use', id, name: 'Read', input: {} }])
+  conversation.teller.result(id, said)
+}
+
+/** What was foreseen, why, and whether the provider agreed. */
+function asked(conversation: Conversation) {
+  const { forecast, usage } = conversation.ask()
+  return { why: forecast.why, isRight: forecast.read === usage.cache_read_input_tokens, read: forecast.read }
+}
+
+describe('what is foreseen', () => {
+  it.each([
+    ['5m', 4 * MINUTE, 'warm'],
+    ['5m', 5 * MINUTE, 'expired'],
+    ['1h', 59 * MINUTE, 'warm'],
+    ['1h', 60 * MINUTE, 'expired'],
+  ])('a life of %s, after %i ms: %s', (ttl, pause, why) => {
+    const conversation = begun(ttl)
+    conversation.now += pause
+    expect(asked(conversation)).toMatchObject({ why, isRight: true })
+  })
+
+  it('using it keeps it alive', () => {
+    const conversation = begun()
+    const whys = [1, 2, 3].map((turn) => {
+      conversation.now += 4 * MINUTE
+      const { why, isRight } = asked(conversation)
+      conversation.answer([text(`${turn}`)])
+      conversation.teller.user(`${turn}`)
+      return [why, isRight]
+    })
+    expect(whys).toEqual([
+      ['warm', true],
+      ['warm', true],
+      ['warm', true],
+    ])
+    expect(cacheExpiry(conversation.lineage)).toBe(conversation.now + 5 * MINUTE)
+  })
+
+  it('nothing before the first request, and nothing without markers', () => {
+    const conversation = new Conversation()
+    conversation.teller.user('begin')
+    expect(asked(conversation)).toEqual({ why: 'first', isRight: true, read: 0 })
+    conversation.ttl = null
+    expect(asked(conversation)).toEqual({ why: 'off', isRight: true, read: 0 })
+    conversation.ttl = '5m'
+    expect(asked(conversation)).toMatchObject({ why: 'warm', isRight: true })
+  })
+
+  it('a turn wider than the look-back is caught by the lagging marker, and lost without it', () => {
+    const wide = (clears: boolean) => {
+      const conversation = begun()
+      conversation.clears = clears
+      conversation.ask()
+      conversation.answer(Array.from({ length: 30 }, (_, index) => text(`step ${index}`)))
+      conversation.teller.user('more')
+      return asked(conversation)
+    }
+    expect(wide(true)).toMatchObject({ why: 'warm', isRight: true })
+    expect(wide(false).why).toBe('out-of-reach')
+  })
+
+  it.each([
+    [18, 'warm'],
+    [19, 'out-of-reach'],
+  ])('one marker looks back over 20 positions, itself the first: %i between are %s', (between, why) => {
+    const conversation = begun()
+    conversation.clears = false
+    conversation.ask()
+    conversation.answer(Array.from({ length: between }, (_, index) => text(`step ${index}`)))
+    conversation.teller.user('more')
+    const { forecast, usage } = conversation.ask()
+    expect([forecast.why, usage.cache_read_input_tokens === 0 || forecast.read > 0]).toEqual([why, true])
+    if (why === 'warm') expect(usage.cache_read_input_tokens).toBe(forecast.read)
+  })
+
+  it('the first image loses the messages', () => {
+    const conversation = begun()
+    conversation.ask()
+    conversation.answer([text('show me')])
+    conversation.teller.user([{ type: 'image', source: { type: 'url', url: 'https://example.test/a.png' } }])
+    const { forecast, usage } = conversation.ask()
+    expect([forecast.why, forecast.isCertain]).toEqual(['key', false])
+    expect(usage.cache_read_input_tokens).toBeGreaterThan(0)
+  })
+
+  it('too short a prefix is not kept', () => {
+    const conversation = begun(
+      '5m',
+      createProfile({ ...PROFILE, cache: { ...PROFILE.cache, minimumTokens: 100_000 } }),
+    )
+    expect(asked(conversation)).toEqual({ why: 'first', isRight: true, read: 0 })
+    expect(cacheExpiry(conversation.lineage)).toBe(null)
+  })
+
+  it('what the provider dropped on its own is forgotten', () => {
+    const conversation = begun()
+    const { request, forecast, usage } = conversation.ask()
+    const evicted = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: forecast.read + 50 }
+    const lineage = learnFromResponse(conversation.lineage, forecast, evicted)
+    const again = forecastRead(lineage, { request, now: conversation.now, profile: PROFILE })
+    expect([again.read, again.isCertain]).toEqual([forecast.read + 50, true])
+    expect(lineage.strands[0]?.prefixes.map(({ blocks }) => blocks)).toEqual(
+      forecast.asked.marks.map(({ blocks }) => blocks),
+    )
+  })
+})
+
+describe('a clearing', () => {
+  const ids = Array.from({ length: 20 }, (_, index) => `call-${index}`)
+
+  /** A tool loop longer than a marker looks back, most of its results cleared. */
+  function cleared(): Conversation {
+    const conversation = begun()
+    for (const id of ids) {
+      conversation.ask()
+      round(conversation, id)
+    }
+    conversation.ask()
+    conversation.answer([text('done')])
+    conversation.teller.user('next')
+    conversation.ask()
+    const microcompactMetadata = {
+      trigger: 'auto',
+      preTokens: 2,
+      tokensSaved: 1,
+      compactedToolIds: ids.slice(0, -3),
+      clearedAttachmentUUIDs: [],
+    }
+    conversation.teller.notice('microcompact_boundary', { microcompactMetadata })
+    return conversation
+  }
+
+  it('re-bills only what lies behind the edge', () => {
+    const conversation = cleared()
+    const { payload, usage, forecast } = conversation.ask()
+    const first = payload.messages.findIndex(({ content }) =>
+      JSON.stringify(content).includes('"tool_result"'),
+    )
+    const before = { ...payload, messages: payload.messages.slice(0, first) }
+    const kept = conversation.cache.ask(before, conversation.now)
+    const size =
+      Number(kept.cache_read_input_tokens) + Number(kept.cache_creation_input_tokens) + kept.input_tokens
+    expect(usage.cache_read_input_tokens).toBe(size)
+    expect(forecast.why).toBe('rewritten')
+  })
+
+  it('and its undoing finds what was there before, to the token', () => {
+    const conversation = cleared()
+    const before = conversation.lineage.strands[0]?.sizes.last?.tokens
+    conversation.ask()
+    conversation.teller.notice('clear_undone', { of: conversation.teller.view.acts[0]?.uuid ?? '' })
+    const { forecast, usage } = conversation.ask()
+    expect([forecast.isCertain, forecast.read, usage.cache_read_input_tokens]).toEqual([true, before, before])
+  })
+})
+
+describe('a fork', () => {
+  it('that only reads keeps the entry alive and changes nothing else', () => {
+    const conversation = begun()
+    const { request } = conversation.ask()
+    conversation.now += 4 * MINUTE
+    const made = fork(captureParams(request, PROFILE), [{ role: 'user', content: 'sum up' }], { ttl: '5m' })
+    if (!made.ok) throw new Error(made.message)
+    const forecast = forecastRead(conversation.lineage, {
+      request: made.request,
+      now: conversation.now,
+      profile: PROFILE,
+    })
+    const usage = conversation.cache.ask(payloadOf(made.request), conversation.now)
+    expect([forecast.read, forecast.why]).toEqual([usage.cache_read_input_tokens, 'warm'])
+    const strand = conversation.lineage.strands[0]
+    conversation.lineage = learnFromFork(conversation.lineage, forecast, usage)
+    expect(conversation.lineage.strands[0]?.counted).toBe(strand?.counted)
+    conversation.now += 4 * MINUTE
+    expect(asked(conversation)).toMatchObject({ why: 'warm', isRight: true })
+  })
+})
+
+describe('a session opened again', () => {
+  it('recalls from its log what its newest response left in the cache', () => {
+    const conversation = begun()
+    round(conversation, 'a')
+    const { usage } = conversation.ask()
+    const { teller, front, flat } = conversation
+    const said = { id: 'm', role: 'assistant' as const, model: 'model-a', content: [text('done')], usage }
+    const prompt = Date.parse(teller.records.findLast(({ type }) => type === 'user')?.timestamp ?? '')
+    teller.assistant('m', [text('done')], { message: said })
+    teller.user('next')
+    const { request } = conversation.assemble()
+    if (front === undefined || flat === undefined || conversation.flat === undefined)
+      throw new Error('no request')
+    const { markers } = POLICY.cache
+    const question = { front, flat: conversation.flat, profile: PROFILE, markers, ttl: '5m', clears: true }
+    const recalled = recallLineage({ ...question, edge: conversation.edge }, teller.view)
+    expect(cacheExpiry(recalled)).toBe(prompt + 5 * MINUTE)
+    const left = Number(usage.cache_read_input_tokens) + Number(usage.cache_creation_input_tokens)
+    const warm = forecastRead(recalled, { request, now: prompt + MINUTE, profile: PROFILE })
+    expect([warm.read, warm.isCertain, warm.why]).toEqual([left, true, 'warm'])
+    const late = forecastRead(recalled, { request, now: prompt + 6 * MINUTE, profile: PROFILE })
+    expect([late.read, late.why]).toEqual([0, 'expired'])
+  })
+
+  it('recalls the gaps between its calls', () => {
+    const teller = new Teller()
+    const at = (minutes: number) => ({ timestamp: new Date(minutes * MINUTE).toISOString() })
+    const answer = (id: string, input: number, minutes: number) => {
+      const usage = { input_tokens: input, output_tokens: 5 }
+      const message = { id, role: 'assistant' as const, model: 'm', content: [text('x')], usage }
+      for (const _ of [1, 2]) teller.assistant(id, 'x', { message, ...at(minutes) })
+    }
+    teller.user('one', at(0))
+    answer('a', 1000, 1)
+    teller.user('two', at(2))
+    answer('b', 1500, 3)
+    teller.user('three', at(20))
+    answer('c', 1800, 21)
+    teller.user('four', at(120))
+    answer('d', 2000, 121)
+    expect(recallGaps(teller.session, PROFILE.cache)).toEqual({
+      calls: 4,
+      added: 2000,
+      lapsed: 1500,
+      lost: 1800,
+    })
+  })
+
+  it('knows nothing where nothing was measured, or all was measured before a rewrite', () => {
+    const conversation = begun()
+    const { request } = conversation.assemble()
+    if (conversation.flat === undefined) throw new Error('no request')
+    const { markers } = POLICY.cache
+    const question = {
+      front: request.front,
+      flat: conversation.flat,
+      profile: PROFILE,
+      markers,
+      ttl: '5m',
+      clears: true,
+    }
+    expect(recallLineage(question, conversation.teller.view)).toEqual(NO_LINEAGE)
+    const usage = { input_tokens: 1, output_tokens: 1, cache_read_input_tokens: 9 }
+    const said = { id: 'm', role: 'assistant' as const, model: 'model-a', content: 'x', usage }
+    conversation.teller.assistant('m', 'x', { message: said })
+    conversation.present = { ...PRESENT, model: 'model-b' }
+    conversation.assemble()
+    expect(recallLineage({ ...question, flat: conversation.flat }, conversation.teller.view)).toEqual(
+      NO_LINEAGE,
+    )
+  })
+})

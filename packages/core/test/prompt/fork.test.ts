@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest'
+import { type Block, createProfile } from '../../src/index.ts'
+import { captureParams, type ForkMessage, type ForkOptions, fork, readShare } from '../../src/prompt/fork.ts'
+import { messagesSince } from '../../src/prompt/since.ts'
+import { sourceOf } from '../../src/prompt/source.ts'
+import { payloadOf } from '../../src/prompt/spell.ts'
+import { Conversation, PROFILE } from './conversation.ts'
+
+const text = (said: string): Block => ({ type: 'text', text: said })
+const QUESTION: readonly ForkMessage[] = [{ role: 'user', content: 'sum up' }]
+
+function sent(profile = PROFILE) {
+  const conversation = new Conversation(profile)
+  conversation.teller.user('begin')
+  const { request, payload } = conversation.ask()
+  return { conversation, payload, request, params: captureParams(request, profile) }
+}
+
+function forked(options: Partial<ForkOptions> = {}, profile = PROFILE) {
+  const { params, payload } = sent(profile)
+  const made = fork(params, QUESTION, { ttl: '5m', ...options })
+  return { made, payload, sent: made.ok ? payloadOf(made.request) : null }
+}
+
+describe('a fork', () => {
+  it('adds its messages and carries one marker, where its parent carried the last', () => {
+    const { sent: body, payload } = forked()
+    expect(body).toEqual({
+      ...JSON.parse(JSON.stringify(payload, (key, value) => (key === 'cache_control' ? undefined : value))),
+      messages: [
+        { role: 'user', content: [{ ...text('begin'), cache_control: { type: 'ephemeral' } }] },
+        { role: 'user', content: 'sum up' },
+      ],
+    })
+  })
+
+  it('asks for the lifetime it is given, and for none where caching is off', () => {
+    const control = (ttl: string | null) =>
+      JSON.stringify(forked({ ttl }).sent).match(/"cache_control":\{[^}]*\}/g)
+    expect(control('1h')).toEqual(['"cache_control":{"type":"ephemeral","ttl":"1h"}'])
+    expect(control(null)).toBe(null)
+  })
+
+  it('goes on with the last message where a role may not come twice', () => {
+    const { sent: body } = forked({}, createProfile({ thinking: { binding: 'none' } }))
+    expect(body?.messages).toEqual([
+      { role: 'user', content: [{ ...text('begin'), cache_control: { type: 'ephemeral' } }, text('sum up')] },
+    ])
+  })
+
+  it.each([
+    [
+      'max_tokens',
+      20_000,
+      'it would change the thinking budget, and the thinking budget is part of what the cache is kept under',
+    ],
+    [
+      'tool_choice',
+      { type: 'none' },
+      'it alone would miss every message in the cache; calls are denied by the host instead',
+    ],
+    ['model', 'model-b', 'a cache belongs to one model'],
+    ['temperature', 0, 'it may be part of what the cache is kept under'],
+  ])('refuses to change %s, with the reason', (field, value, why) => {
+    expect(forked({ overrides: { [field]: value } }).made).toEqual({
+      ok: false,
+      reason: 'override',
+      fields: [field],
+      message: `A fork sends what its parent sent. ${field}: ${why}. Send a request of its own instead.`,
+    })
+  })
+
+  it('denies its tools at the host, not in the request', () => {
+    const { made, sent: body, payload } = forked()
+    expect([made.ok && made.tools, body?.tools, body?.tool_choice]).toEqual([
+      'denied-locally',
+      payload.tools?.map(({ cache_control: _, ...tool }) => tool),
+      undefined,
+    ])
+  })
+
+  it.each([
+    [
+      { input_tokens: 1, output_tokens: 5, cache_read_input_tokens: 98, cache_creation_input_tokens: 1 },
+      0.98,
+    ],
+    [{ input_tokens: 10, output_tokens: 5 }, 0],
+    [{ input_tokens: 0, output_tokens: 5 }, null],
+  ])('tells the share it read: %j', (usage, share) => {
+    expect(readShare(usage)).toBe(share)
+  })
+})
+
+describe('what was said since a request went out', () => {
+  it('is the response and all behind it', () => {
+    const { conversation, request } = sent()
+    conversation.answer([text('yes')])
+    conversation.teller.user('and now')
+    conversation.assemble()
+    if (conversation.flat === undefined) throw new Error('no messages')
+    expect(messagesSince(request, conversation.flat)?.map(({ message }) => message)).toEqual([
+      { role: 'assistant', content: [text('yes')] },
+      { role: 'user', content: 'and now' },
+    ])
+  })
+
+  it('and what joined the last message', () => {
+    const { conversation, request } = sent()
+    conversation.teller.user('one more thing')
+    conversation.assemble()
+    if (conversation.flat === undefined) throw new Error('no messages')
+    expect(messagesSince(request, conversation.flat)?.map(({ message }) => message)).toEqual([
+      { role: 'user', content: [text('one more thing')] },
+    ])
+  })
+
+  it('cannot be told where the conversation begins otherwise now', () => {
+    const { conversation, request } = sent()
+    conversation.answer([text('yes')])
+    conversation.teller.user('and now')
+    conversation.compact()
+    conversation.assemble()
+    if (conversation.flat === undefined) throw new Error('no messages')
+    expect(messagesSince(request, conversation.flat)).toBe(null)
+  })
+})
+
+describe('what stands at a place', () => {
+  it('and whose it is', () => {
+    const { request } = sent()
+    expect(sourceOf(request, { zone: 'tools', index: 1 })).toEqual({ kind: 'tool', name: 'Edit' })
+    expect(sourceOf(request, { zone: 'system', index: 3 })).toEqual({
+      kind: 'sections',
+      part: 'dynamic',
+      names: ['environment', 'git'],
+    })
+    const uuid = request.messages.tail[0]?.origins[0]
+    expect(sourceOf(request, { zone: 'messages', index: 0, block: 0 })).toEqual({ kind: 'record', uuid })
+    expect(sourceOf(request, { zone: 'messages', index: 9, block: 0 })).toBe(null)
+    expect(sourceOf(request, { zone: 'tools', index: 9 })).toBe(null)
+  })
+})

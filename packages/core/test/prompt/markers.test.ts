@@ -1,0 +1,233 @@
+import { describe, expect, it } from 'vitest'
+import { type Block, createProfile, List, type Profile } from '../../src/index.ts'
+import { countMessages } from '../../src/prompt/count.ts'
+import { openEpoch, type Present } from '../../src/prompt/epoch.ts'
+import { frontOf } from '../../src/prompt/front.ts'
+import { type MarkerQuestion, planMarkers } from '../../src/prompt/markers.ts'
+import type { MessagePlace } from '../../src/prompt/place.ts'
+import type { FlatMessage } from '../../src/view/draft.ts'
+import { POLICY, PRESENT, PROFILE, tool } from './conversation.ts'
+
+const text = (said = 'x'): Block => ({ type: 'text', text: said })
+const call = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
+const result = (id: string): Block => ({ type: 'tool_result', tool_use_id: id, content: 'x' })
+const thinking: Block = { type: 'thinking', thinking: '', signature: 's' }
+const user = (...content: readonly Block[]): FlatMessage => ({
+  message: { role: 'user', content },
+  origins: [],
+})
+const assistant = (...content: readonly Block[]): FlatMessage => ({
+  message: { role: 'assistant', content },
+  origins: [],
+})
+const many = (count: number): readonly Block[] => Array.from({ length: count }, () => text())
+const at = (index: number, block: number): MessagePlace => ({ zone: 'messages', index, block })
+
+interface Given extends Partial<Omit<MarkerQuestion, 'front' | 'counted' | 'policy'>> {
+  readonly present?: Present
+  readonly profile?: Profile
+  readonly policy?: Partial<MarkerQuestion['policy']>
+}
+
+function frontFor(present: Present = PRESENT) {
+  const epoch = openEpoch(present, PROFILE)
+  return frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
+}
+
+/** Kind and place of each marker, in the order of the request. */
+function plan(messages: readonly FlatMessage[], given: Given = {}): readonly string[] {
+  const { present, profile = PROFILE, policy, ...rest } = given
+  const counted = countMessages({ frozen: List.of(messages), tail: [] }, profile.cache.collapsesToolRuns)
+  const markers = planMarkers({
+    front: frontFor(present),
+    counted,
+    policy: { ...POLICY.cache.markers, ...policy },
+    cache: profile.cache,
+    ttl: '5m',
+    clears: true,
+    ...rest,
+  })
+  return markers.map(({ kind, place }) =>
+    place.zone === 'messages'
+      ? `${kind} ${place.index}.${place.block}`
+      : `${kind} ${place.zone}.${place.index}`,
+  )
+}
+
+const LOOP = [user(text()), assistant(thinking, call('a'), call('b')), user(result('a'), result('b'))]
+
+describe('markers', () => {
+  it.each<[string, readonly FlatMessage[], Given, readonly string[]]>([
+    [
+      'a first prompt',
+      [user(text())],
+      {},
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+    ],
+    [
+      'an edge takes the place of the last tool',
+      LOOP,
+      { firstClearable: at(2, 0) },
+      ['static system.2', 'system system.3', 'edge 1.2', 'tail 2.1'],
+    ],
+    [
+      'the edge is the result before, where that one stays',
+      LOOP,
+      { firstClearable: at(2, 1) },
+      ['static system.2', 'system system.3', 'edge 2.0', 'tail 2.1'],
+    ],
+    [
+      'an edge with nothing in front of it is none',
+      [user(result('a'))],
+      { firstClearable: at(0, 0) },
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+    ],
+    [
+      'tier 1 is off: one marker on the messages',
+      [user(text()), assistant(...many(30)), user(text())],
+      { clears: false, firstClearable: at(2, 0), carriersEnd: at(0, 0) },
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.0'],
+    ],
+    [
+      'the policy wants no edge',
+      LOOP,
+      { firstClearable: at(2, 0), policy: { edge: false } },
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.1'],
+    ],
+    [
+      'a turn of 18 positions needs no second marker',
+      [user(text()), assistant(...many(17)), user(text())],
+      {},
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.0'],
+    ],
+    [
+      'one of 19 does',
+      [user(text()), assistant(...many(18)), user(text())],
+      {},
+      ['static system.2', 'system system.3', 'lagging 0.0', 'tail 2.0'],
+    ],
+    [
+      'calls in a row are one position, and so are results',
+      [user(text()), assistant(...Array.from({ length: 30 }, (_, i) => call(`${i}`))), user(text())],
+      {},
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.0'],
+    ],
+    [
+      'unless the provider counts them apart',
+      [user(text()), assistant(...Array.from({ length: 30 }, (_, i) => call(`${i}`))), user(text())],
+      { profile: createProfile({ cache: { collapsesToolRuns: false } }) },
+      ['static system.2', 'system system.3', 'lagging 0.0', 'tail 2.0'],
+    ],
+    [
+      'a shorter look-back needs it sooner',
+      [user(text()), assistant(...many(5)), user(text())],
+      {
+        profile: createProfile({ cache: { lookBack: 6 } }),
+        cache: createProfile({ cache: { lookBack: 6 } }).cache,
+      },
+      ['static system.2', 'system system.3', 'lagging 0.0', 'tail 2.0'],
+    ],
+    [
+      'edge and lagging fill the four',
+      [...LOOP, assistant(...many(20)), user(text())],
+      { firstClearable: at(2, 0) },
+      ['system system.3', 'edge 1.2', 'lagging 2.1', 'tail 4.0'],
+    ],
+    [
+      'the first request behind a clearing stands on both edges',
+      [...LOOP, assistant(call('c')), user(result('c'))],
+      { leftClearable: at(2, 0), firstClearable: at(4, 0) },
+      ['system system.3', 'edge 1.2', 'edge 3.0', 'tail 4.0'],
+    ],
+    [
+      'behind a compaction the edge is at the end of the carriers',
+      [user(text(), text()), assistant(text()), user(text())],
+      { carriersEnd: at(0, 0) },
+      ['static system.2', 'system system.3', 'edge 0.0', 'tail 2.0'],
+    ],
+    [
+      'which keep a marker when there is something to clear again',
+      LOOP,
+      { carriersEnd: at(0, 0), firstClearable: at(2, 0) },
+      ['system system.3', 'carriers 0.0', 'edge 1.2', 'tail 2.1'],
+    ],
+    [
+      'the tail is never on thinking',
+      [user(text()), assistant(text(), thinking)],
+      {},
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 1.0'],
+    ],
+    [
+      'nor on blank text',
+      [user(text(), text(' '))],
+      {},
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+    ],
+    ['two at most', LOOP, { firstClearable: at(2, 0), policy: { maximum: 2 } }, ['edge 1.2', 'tail 2.1']],
+    ['the provider takes none', LOOP, { cache: createProfile({ cache: { maxMarkers: 0 } }).cache }, []],
+    ['somebody else has set some', LOOP, { foreign: 1 }, []],
+    [
+      'without a system prompt the tools end the front',
+      [user(text())],
+      { present: { ...PRESENT, sections: [] } },
+      ['system tools.2', 'tail 0.0'],
+    ],
+    ['without anything', [user(text())], { present: { ...PRESENT, sections: [], tools: [] } }, ['tail 0.0']],
+    [
+      'the last tool that everybody has',
+      [user(text())],
+      { present: { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__x')] } },
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+    ],
+    [
+      'a turn-scoped word carries none',
+      [
+        user(text()),
+        { message: { role: 'system', content: [text()], clear_at: 'next_user_message' }, origins: [] },
+      ],
+      {},
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+    ],
+  ])('%s', (_, messages, given, expected) => {
+    expect(plan(messages, given)).toEqual(expected)
+  })
+
+  it('ask for the lifetime in force where it is not the default', () => {
+    const controls = (ttl: string, profile: Profile = PROFILE, present: Present = PRESENT) => {
+      const counted = countMessages({ frozen: List.of([user(text())]), tail: [] }, true)
+      const { markers: policy } = POLICY.cache
+      const question = { front: frontFor(present), counted, policy, cache: profile.cache, ttl, clears: true }
+      return planMarkers(question).map(({ kind, control }) => [kind, control])
+    }
+    const plain = { type: 'ephemeral' }
+    const hour = { type: 'ephemeral', ttl: '1h' }
+    const all = ['tool', 'static', 'system', 'tail']
+    expect(controls('5m')).toEqual(all.map((kind) => [kind, plain]))
+    expect(controls('1h')).toEqual(all.map((kind) => [kind, hour]))
+    expect(controls('2d')).toEqual(all.map((kind) => [kind, plain]))
+    const shared = createProfile({ cache: { scopes: ['global'] } })
+    const mine = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__x')] }
+    const scopes = (present: Present) =>
+      controls('5m', shared, present).map(([kind, control]) => [kind, (control as { scope?: string }).scope])
+    expect(scopes(PRESENT)).toEqual(all.map((kind) => [kind, kind === 'static' ? 'global' : undefined]))
+    expect(scopes(mine)).toEqual(all.map((kind) => [kind, undefined]))
+  })
+})
+
+describe('the front', () => {
+  it('is at most four blocks, in order, each knowing its sections', () => {
+    expect(frontFor().system.map(({ part, sections, block }) => [part, sections, block.text])).toEqual([
+      ['attribution', ['@attribution'], 'bill: me'],
+      ['identity', ['@identity'], 'You are an agent.'],
+      ['static', ['rules'], 'Be careful.'],
+      ['dynamic', ['environment', 'git'], 'Linux\n\nclean'],
+    ])
+  })
+
+  it('is the same object while nothing about it changed', () => {
+    const front = frontFor()
+    const { standing } = front
+    expect(frontOf({ ...standing, isFresh: true }, { previous: front })).toBe(front)
+    expect(frontOf({ ...standing, parameters: {} }, { previous: front })).not.toBe(front)
+  })
+})

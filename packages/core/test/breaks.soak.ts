@@ -1,6 +1,6 @@
 /** Ten thousand clean turns, and not one alarm. */
 import { describe, expect, it } from 'vitest'
-import { createCleanSession, type Step } from './breaks/clean-session.ts'
+import { CleanSession, type Step } from './breaks/clean-session.ts'
 
 const TURNS = 10_000
 
@@ -22,13 +22,13 @@ function stepBy(dice: (sides: number) => number): Step {
   if (chance < 85) return { do: 'rewind', back: dice(10) }
   if (chance < 92) return { do: 'agent', which: dice(14), size: 10 + dice(2_000) }
   if (chance < 95) return { do: 'compact' }
-  return { do: chance < 98 ? 'fork' : 'fail' }
+  return chance < 98 ? { do: 'fork' } : { do: 'fail' }
 }
 
 describe('law: no false alarm', () => {
   it.each([false, true])(`over ${TURNS} clean turns (hour: %s)`, (isHour) => {
     const dice = createDice(isHour ? 7 : 11)
-    const session = createCleanSession(isHour)
+    const session = new CleanSession(isHour)
     const seen: Record<string, number> = {}
     const alarms: string[] = []
     while (session.turns < TURNS) {

@@ -3,11 +3,10 @@
  * announced, calls that fail and are sent again, forks, agents, rewinds. Whatever it does, there is no break in it.
  */
 import type { CacheOutcome } from '../../src/breaks/outcome.ts'
-import { takeSnapshot } from '../../src/breaks/watch.ts'
 import { isToolResult } from '../../src/conversation/block.ts'
-import { RULES } from './rules.ts'
 import {
   FIVE_MINUTES,
+  type Lifetime,
   ONE_HOUR,
   prompted,
   requestOf,
@@ -18,7 +17,7 @@ import {
   TEXT,
   told,
 } from './talk.ts'
-import { createWatcher } from './watcher.ts'
+import { createWatcher, type Watcher } from './watcher.ts'
 
 export type Step =
   | { readonly do: 'round'; readonly calls: number; readonly size: number; readonly thinking: boolean }
@@ -26,7 +25,8 @@ export type Step =
   | { readonly do: 'clear'; readonly results: number }
   | { readonly do: 'rewind'; readonly back: number }
   | { readonly do: 'agent'; readonly which: number; readonly size: number }
-  | { readonly do: 'compact' | 'fork' | 'fail' }
+  | { readonly do: 'fork' }
+  | { readonly do: 'compact' | 'fail' }
 
 export interface TimedStep {
   readonly step: Step
@@ -34,87 +34,80 @@ export interface TimedStep {
   readonly gap: number
 }
 
-export interface CleanSession {
-  take(timed: TimedStep): CacheOutcome
-  readonly turns: number
-}
-
 const MAIN = 'repl_main_thread'
 
-export function createCleanSession(isHour: boolean): CleanSession {
-  const watcher = createWatcher()
-  const lifetime = isHour ? ONE_HOUR : FIVE_MINUTES
-  const agents = new Map<number, { readonly talk: Talk; readonly at: number }>()
-  let past: readonly Talk[] = [prompted(SILENCE, 'begin')]
-  let now = 0
-  let turns = 0
+export class CleanSession {
+  readonly #watcher: Watcher = createWatcher()
+  readonly #lifetime: Lifetime
+  readonly #agents = new Map<number, { readonly talk: Talk; readonly at: number }>()
+  #past: readonly Talk[] = [prompted(SILENCE, 'begin')]
+  #now = 0
+  turns = 0
 
-  function send(talk: Talk, source = MAIN): CacheOutcome {
-    turns += 1
-    const sent = { ...requestOf(talk, now, lifetime), source }
-    return watcher.send(sent).outcome
+  constructor(isHour: boolean) {
+    this.#lifetime = isHour ? ONE_HOUR : FIVE_MINUTES
   }
-  function goOn(talk: Talk): CacheOutcome {
-    past = [...past.slice(-20), talk]
-    return send(talk)
+
+  take({ step, gap }: TimedStep): CacheOutcome {
+    if (step.do === 'agent') return this.#agent(step.which, step.size)
+    const talk = this.#past.at(-1) ?? SILENCE
+    if (step.do === 'fork') return this.#send(prompted(talk, 'sum it up'), 'compact')
+    this.#now += Math.floor(gap * this.#lifetime.seconds * 1000)
+    return this.#goOn(this.#next(talk, step))
   }
-  function take({ step, gap }: TimedStep): CacheOutcome {
-    const talk = past.at(-1) ?? SILENCE
-    if (step.do !== 'agent' && step.do !== 'fork') now += Math.floor(gap * lifetime.seconds * 1000)
+
+  #next(talk: Talk, step: Exclude<Step, { readonly do: 'agent' | 'fork' }>): Talk {
     switch (step.do) {
       case 'round':
-        return goOn(rounded(talk, step.calls, words(step.size), step.thinking ? words(200) : ''))
+        return rounded(talk, step.calls, words(step.size), step.thinking ? words(200) : '')
       case 'prompt':
-        return goOn(prompted(closed(talk), words(step.size)))
+        return prompted(closed(talk), words(step.size))
       case 'delta':
-        return goOn(
-          told(talk, {
-            type: 'attachment',
-            attachment: { type: 'section_delta', content: words(step.size) },
-          }),
-        )
-      case 'clear':
-        watcher.announce(MAIN, {
-          kind: 'clearing',
-          act: `cleared ${step.results} results`,
-          freedTokens: 1_000,
+        return told(talk, {
+          type: 'attachment',
+          attachment: { type: 'section_delta', content: words(step.size) },
         })
-        return goOn(cleared(talk, step.results))
+      case 'clear':
+        this.#watcher.announce(MAIN, { kind: 'clearing', act: 'cleared results', freedTokens: 1_000 })
+        return cleared(talk, step.results)
       case 'compact':
-        watcher.announce(MAIN, { kind: 'compaction' })
-        past = []
-        return goOn(compacted(talk))
+        this.#watcher.announce(MAIN, { kind: 'compaction' })
+        this.#past = []
+        return compacted(talk)
       case 'rewind':
-        return rewind(talk, past.at(-1 - step.back) ?? talk)
-      case 'fork':
-        return send(prompted(talk, 'sum it up'), 'compact')
+        return this.#rewind(talk, this.#past.at(-1 - step.back) ?? talk)
       case 'fail':
-        takeSnapshot(watcher.watch, requestOf(prompted(talk, 'lost'), now, lifetime), RULES.policy)
-        return goOn(talk)
-      case 'agent':
-        return agentStep(step.which, step.size)
+        this.#watcher.lose(requestOf(prompted(talk, 'lost'), this.#now, this.#lifetime))
+        return talk
     }
   }
+
   /** Whoever goes back behind a clearing takes it back, or brings it back, and says so. */
-  function rewind(from: Talk, to: Talk): CacheOutcome {
-    if (from.view.acts.at(-1)?.uuid !== to.view.acts.at(-1)?.uuid) watcher.announce(MAIN, { kind: 'undo' })
-    return goOn(prompted({ ...to, ids: `turn${turns}-` }, words(300)))
+  #rewind(from: Talk, to: Talk): Talk {
+    if (from.view.acts.at(-1)?.uuid !== to.view.acts.at(-1)?.uuid)
+      this.#watcher.announce(MAIN, { kind: 'undo' })
+    return prompted({ ...to, ids: `turn${this.turns}-` }, words(300))
   }
+
   /** One that has not been heard of for as long as its cache lives begins anew, and says so. */
-  function agentStep(which: number, size: number): CacheOutcome {
+  #agent(which: number, size: number): CacheOutcome {
     const source = `agent:${which}`
-    const known = agents.get(which)
-    const isAlive = known !== undefined && now - known.at <= lifetime.seconds * 1000
-    if (known !== undefined && !isAlive) watcher.announce(source, { kind: 'restart' })
+    const known = this.#agents.get(which)
+    const isAlive = known !== undefined && this.#now - known.at <= this.#lifetime.seconds * 1000
+    if (known !== undefined && !isAlive) this.#watcher.announce(source, { kind: 'restart' })
     const talk = rounded(isAlive ? known.talk : prompted(SILENCE, 'help'), 1, words(size))
-    agents.set(which, { talk, at: now })
-    return send(talk, source)
+    this.#agents.set(which, { talk, at: this.#now })
+    return this.#send(talk, source)
   }
-  return {
-    take,
-    get turns() {
-      return turns
-    },
+
+  #goOn(talk: Talk): CacheOutcome {
+    this.#past = [...this.#past.slice(-20), talk]
+    return this.#send(talk, MAIN)
+  }
+
+  #send(talk: Talk, source: string): CacheOutcome {
+    this.turns += 1
+    return this.#watcher.send({ ...requestOf(talk, this.#now, this.#lifetime), source }).outcome
   }
 }
 

@@ -1,8 +1,9 @@
 /** Ways to break a cache, each on a request that would otherwise have read it, with the reason that must be given. */
 import type { Difference, Reason } from '../../src/breaks/reason.ts'
-import type { SentMessage, SentParameters, SentPiece, SentRequest } from '../../src/breaks/sent.ts'
+import type { SentParameters, SentPiece, SentRequest } from '../../src/breaks/sent.ts'
 import { type Block, blocksOf } from '../../src/conversation/block.ts'
 import { List } from '../../src/conversation/list.ts'
+import type { FlatMessage } from '../../src/view/draft.ts'
 import type { CacheHabits, HonestCache } from './honest-cache.ts'
 import { type Lifetime, ONE_HOUR } from './talk.ts'
 
@@ -128,7 +129,11 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a message rewritten by a hook',
     reason: { kind: 'message-changed', index: 4, origin: 'r4', by: 'hook', characters: 5 },
-    mutate: message(4, (sent) => ({ ...withText(sent, 'words', 'many words'), touchedBy: 'hook' })),
+    mutate: touching(
+      4,
+      'hook',
+      message(4, (sent) => withText(sent, 'words', 'many words')),
+    ),
   },
   {
     name: 'a message rewritten, nobody says by whom',
@@ -143,7 +148,11 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a message taken out by the host',
     reason: { kind: 'message-removed', index: 3, origin: 'r3', by: 'host', characters: -138 },
-    mutate: messages((all) => all.flatMap((each, index) => withoutPair(each, index))),
+    mutate: touching(
+      3,
+      'host',
+      messages((all) => all.filter((_, index) => index !== 3 && index !== 4)),
+    ),
   },
   {
     name: 'a message put between others',
@@ -198,7 +207,7 @@ function later(ms: number): Mutation['mutate'] {
 
 /** The messages as a list nobody has seen before, as after a rewrite; the tail marker stays at their end. */
 export function messages(
-  change: (all: readonly SentMessage[]) => readonly SentMessage[],
+  change: (all: readonly FlatMessage[]) => readonly FlatMessage[],
 ): Mutation['mutate'] {
   return (sent) => {
     const all = change([...sent.messages.frozen, ...sent.messages.tail])
@@ -211,13 +220,12 @@ export function messages(
   }
 }
 
-/** Without messages 3 and 4; the one that now stands there says who did it. */
-function withoutPair(each: SentMessage, index: number): readonly SentMessage[] {
-  if (index === 3 || index === 4) return []
-  return [index === 5 ? { ...each, touchedBy: 'host' } : each]
+/** Who did it is told. */
+function touching(index: number, hand: 'hook' | 'host', mutate: Mutation['mutate']): Mutation['mutate'] {
+  return (sent) => ({ ...mutate(sent), touched: new Map([[index, hand]]) })
 }
 
-function message(at: number, change: (sent: SentMessage) => SentMessage): Mutation['mutate'] {
+function message(at: number, change: (sent: FlatMessage) => FlatMessage): Mutation['mutate'] {
   return messages((all) => all.map((each, index) => (index === at ? change(each) : each)))
 }
 
@@ -225,15 +233,15 @@ function longer(piece: SentPiece, more: string): SentPiece {
   return { ...piece, text: piece.text + more }
 }
 
-export function withText(sent: SentMessage, from: string, to: string): SentMessage {
+export function withText(sent: FlatMessage, from: string, to: string): FlatMessage {
   return withBlocks(sent, JSON.parse(JSON.stringify(blocksOf(sent.message.content)).replace(from, to)))
 }
 
-function withBlocks(sent: SentMessage, content: readonly Block[]): SentMessage {
+function withBlocks(sent: FlatMessage, content: readonly Block[]): FlatMessage {
   return { ...sent, message: { ...sent.message, content } }
 }
 
-function cleared(sent: SentMessage): SentMessage {
+function cleared(sent: FlatMessage): FlatMessage {
   const blocks = blocksOf(sent.message.content)
   return withBlocks(
     sent,
@@ -241,11 +249,11 @@ function cleared(sent: SentMessage): SentMessage {
   )
 }
 
-function note(origin: string): SentMessage {
+function note(origin: string): FlatMessage {
   return { message: { role: 'user', content: [{ type: 'text', text: 'by the way' }] }, origins: [origin] }
 }
 
-function image(): SentMessage {
+function image(): FlatMessage {
   const source = { type: 'base64', media_type: 'image/png', data: 'AAAA' }
   return { message: { role: 'user', content: [{ type: 'image', source }] }, origins: ['image'] }
 }

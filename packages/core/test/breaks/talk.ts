@@ -1,8 +1,9 @@
 /** A conversation for tests, as the requests it sends: told record by record, through the real view. */
-import type { SentMarker, SentMessages, SentRequest } from '../../src/breaks/sent.ts'
+import type { SentMarker, SentRequest } from '../../src/breaks/sent.ts'
 import { type Block, blocksOf, isThinking } from '../../src/conversation/block.ts'
 import type { SessionRecord } from '../../src/conversation/record.ts'
 import { emptySession, reduce, type Session } from '../../src/conversation/session.ts'
+import type { MessageList } from '../../src/prompt/count.ts'
 import { type Flat, flatten } from '../../src/view/flatten.ts'
 import { advance, emptyView, type View } from '../../src/view/view.ts'
 
@@ -103,7 +104,7 @@ export function requestOf(talk: Talk, at: number, lifetime: Lifetime = FIVE_MINU
 }
 
 /** The last block that may carry a marker. */
-export function tailOf({ frozen, tail }: SentMessages): Pick<SentMarker, 'index' | 'block'> {
+export function tailOf({ frozen, tail }: MessageList): Pick<SentMarker, 'index' | 'block'> {
   for (let index = frozen.length + tail.length - 1; index >= 0; index -= 1) {
     const sent = index < frozen.length ? frozen.at(index) : tail[index - frozen.length]
     const block = blocksOf(sent?.message.content ?? []).findLastIndex((each) => !isThinking(each))

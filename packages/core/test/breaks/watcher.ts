@@ -10,6 +10,8 @@ import { RULES } from './rules.ts'
 
 export interface Watcher {
   send(sent: SentRequest, said?: Omit<CacheAnswer, 'source' | 'usage'>): Sent
+  /** A request that never reaches the provider. */
+  lose(sent: SentRequest): void
   announce(source: string, announcement: Announcement): void
   readonly cache: HonestCache
   readonly watch: CacheWatch
@@ -29,6 +31,9 @@ export function createWatcher(rules: BreakRules = RULES, cache: HonestCache = cr
       const done = compareAnswer(watch, { ...said, source: sent.source, usage }, rules)
       watch = done.watch
       return { outcome: done.outcome, usage }
+    },
+    lose(sent) {
+      watch = takeSnapshot(watch, sent, rules.policy)
     },
     announce(source, announcement) {
       watch = announceAct(watch, source, announcement)

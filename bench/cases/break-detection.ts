@@ -1,0 +1,114 @@
+/** What watching the cache costs must not grow with the conversation: snapshot and compare of one more call. */
+import {
+  advance,
+  createProfile,
+  DEFAULT_POLICY,
+  emptySession,
+  emptyView,
+  type Flat,
+  flatten,
+  reduce,
+  type SessionRecord,
+} from '@tidemark/core'
+import { compareAnswer } from '../../packages/core/src/breaks/compare-answer.ts'
+import type { BreakRules } from '../../packages/core/src/breaks/outcome.ts'
+import type { SentRequest } from '../../packages/core/src/breaks/sent.ts'
+import { type CacheWatch, emptyCacheWatch, takeSnapshot } from '../../packages/core/src/breaks/watch.ts'
+import type { BenchCase } from '../harness/bench-case.ts'
+
+const CALLS = 200
+const ROUNDS = 15
+const SOURCE = 'repl_main_thread'
+const RULES: BreakRules = {
+  policy: DEFAULT_POLICY.cache.breaks,
+  profile: createProfile(),
+  prices: { input: 2, cacheRead: 0.2, write5m: 2.5, write1h: 4, output: 10 },
+}
+const TOOLS = ['Bash', 'Edit', 'Read'].map((name) => ({ name, text: `{"name":"${name}"}` }))
+const SYSTEM = [{ name: 'identity', text: 'You help.' }]
+const LIFETIME = { ttl: '5m', seconds: 300 }
+
+/** A tool loop: a response with a call, then its answer, for ever. */
+function recordAt(index: number): SessionRecord {
+  const links = {
+    uuid: `r${index}`,
+    parentUuid: index === 0 ? null : `r${index - 1}`,
+    timestamp: '',
+    sessionId: 's',
+  }
+  if (index === 0)
+    return { ...links, type: 'user', message: { role: 'user', content: 'go' } } as SessionRecord
+  const id = `c${Math.ceil(index / 2)}`
+  const isCall = index % 2 === 1
+  const content = isCall
+    ? [{ type: 'tool_use', id, name: 'Read', input: { path: `/src/${id}` } }]
+    : [{ type: 'tool_result', tool_use_id: id, content: `text of ${id} `.repeat(100) }]
+  const message = isCall
+    ? { id: `m${id}`, role: 'assistant', model: 'm', content }
+    : { role: 'user', content }
+  return { ...links, type: isCall ? 'assistant' : 'user', message } as unknown as SessionRecord
+}
+
+/** The requests of so many calls, from a conversation of so many records on. */
+function requestsFrom(length: number): readonly SentRequest[] {
+  let session = emptySession()
+  let view = emptyView()
+  let flat: Flat | undefined
+  const requests: SentRequest[] = []
+  for (let index = 0; requests.length < CALLS; index += 1) {
+    session = reduce(session, recordAt(index))
+    view = advance(view, session)
+    flat = flatten(view, flat)
+    if (index >= length && index % 2 === 0) requests.push(requestOf(flat, requests.length))
+  }
+  return requests
+}
+
+function requestOf(flat: Flat, call: number): SentRequest {
+  const index = flat.frozen.length + flat.tail.length - 1
+  return {
+    source: SOURCE,
+    at: call * 1_000,
+    tools: TOOLS,
+    system: SYSTEM,
+    messages: flat,
+    parameters: { model: 'model-a', effort: 'high' },
+    markers: [
+      { zone: 'system', index: 0, ...LIFETIME },
+      { zone: 'messages', index, block: 0, ...LIFETIME },
+    ],
+  }
+}
+
+/** Each reads all that the one before left, and adds a thousand tokens. */
+function watched(watch: CacheWatch, sent: SentRequest, call: number): CacheWatch {
+  const usage = {
+    input_tokens: 5,
+    output_tokens: 100,
+    cache_read_input_tokens: call * 1_000,
+    cache_creation_input_tokens: 1_000,
+  }
+  const { watch: next, outcome } = compareAnswer(
+    takeSnapshot(watch, sent, RULES.policy),
+    { source: SOURCE, usage },
+    RULES,
+  )
+  if (outcome.kind === 'broke') throw new Error(`a false alarm: ${outcome.event.sentence}`)
+  return next
+}
+
+/** The first call of a session looks at all it sends; it is made beforehand. */
+function callsFrom(length: number): () => CacheWatch {
+  const [first, ...rest] = requestsFrom(length)
+  if (first === undefined) throw new Error('no requests')
+  const begun = watched(emptyCacheWatch(), first, 0)
+  return () => rest.reduce<CacheWatch>((watch, sent, call) => watched(watch, sent, call + 1), begun)
+}
+
+export const benchCase: BenchCase = {
+  name: 'break-detection-is-flat',
+  compares: 'snapshot + compare of a call at 10,000 records with the same at 100',
+  bound: { atMost: 1.5 },
+  rounds: ROUNDS,
+  prepare: () => ({ subject: callsFrom(10_000), baseline: callsFrom(100) }),
+}

@@ -1,0 +1,178 @@
+import { describe, expect, it } from 'vitest'
+import { createHonestCache } from '../../test/breaks/honest-cache.ts'
+import { MUTATIONS, type Mutation, messages, withText } from '../../test/breaks/mutations.ts'
+import { RULES } from '../../test/breaks/rules.ts'
+import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT } from '../../test/breaks/talk.ts'
+import { createWatcher, type Sent, type Watcher } from '../../test/breaks/watcher.ts'
+import type { Usage } from '../conversation/record.ts'
+import { messageCount } from '../prompt/count.ts'
+import type { BreakEvent } from './break-event.ts'
+import type { SentRequest } from './sent.ts'
+
+/** What the first request leaves in the cache. */
+const CACHED = 28_803
+
+interface Run extends Sent {
+  readonly watcher: Watcher
+}
+
+function run({ mutate, lifetime = FIVE_MINUTES, habits, befall }: Mutation): Run {
+  const watcher = createWatcher(RULES, createHonestCache(habits))
+  const talk = longTalk()
+  watcher.send(requestOf(talk, 0, lifetime))
+  befall?.(watcher.cache)
+  return { watcher, ...watcher.send(mutate(requestOf(rounded(talk, 2, TEXT), 1_000, lifetime))) }
+}
+
+function eventIn({ outcome, usage }: Sent): BreakEvent {
+  if (outcome.kind !== 'broke') throw new Error(`no break: ${JSON.stringify([outcome, usage])}`)
+  return outcome.event
+}
+
+function anew({ input_tokens, cache_creation_input_tokens }: Usage): number {
+  return input_tokens + (cache_creation_input_tokens ?? 0)
+}
+
+describe('a cache broken on purpose', () => {
+  it.each(MUTATIONS)('gives its own reason: $name', (mutation) => {
+    const event = eventIn(run(mutation))
+    expect([event.reason, event.also]).toEqual([mutation.reason, mutation.also ?? []])
+  })
+
+  it.each(MUTATIONS)('is counted and priced: $name', (mutation) => {
+    const sent = run(mutation)
+    const { expected, read, tokensLost, moneyLost } = eventIn(sent)
+    const fallen = CACHED - (sent.usage.cache_read_input_tokens ?? 0)
+    const lost = Math.min(fallen, anew(sent.usage))
+    const rate = mutation.rate ?? 2.5
+    expect([expected, read, tokensLost]).toEqual([CACHED, sent.usage.cache_read_input_tokens, lost])
+    expect(moneyLost).toBeCloseTo((lost * (rate - 0.2)) / 1e6, 12)
+  })
+
+  it.each(MUTATIONS)('is told once: $name', (mutation) => {
+    const { watcher } = run(mutation)
+    const again = mutation.mutate(requestOf(rounded(longTalk(), 2, TEXT), 2_000, mutation.lifetime))
+    expect(watcher.send(again).outcome.kind).toBe('read')
+  })
+
+  it.each(MUTATIONS)('is told in a line a person can act on: $name', (mutation) => {
+    const { sentence } = eventIn(run(mutation))
+    expect(sentence).toMatch(/^Cache broke: .+; [\d,]+ tokens processed again \(\$\d+\.\d+\)\. [A-Z].+\.$/)
+    expect(sentence).not.toContain('\n')
+  })
+
+  it('has a reason of its own in each of the table', () => {
+    const reasons = MUTATIONS.map(({ reason }) => JSON.stringify(reason))
+    expect([reasons.length, new Set(reasons).size]).toEqual([28, 28])
+  })
+})
+
+describe('reading again and again too little', () => {
+  it('is a break every time, though the read never falls', () => {
+    const watcher = createWatcher()
+    let talk = longTalk()
+    const kinds = [0, 1, 2, 3].map((turn) => {
+      watcher.cache.evict()
+      const { outcome } = watcher.send(requestOf(talk, turn * 1_000))
+      talk = rounded(talk, 2, TEXT)
+      return outcome.kind
+    })
+    expect(kinds).toEqual(['first', 'broke', 'broke', 'broke'])
+  })
+})
+
+describe('several things at once', () => {
+  const talk = longTalk()
+  const next = rounded(talk, 2, TEXT)
+
+  it('puts what lies earliest in the key first, and names the rest', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    const sent = requestOf(next, 1_000)
+    const event = eventIn(
+      watcher.send({
+        ...sent,
+        tools: sent.tools.slice(1),
+        parameters: { ...sent.parameters, effort: 'low' },
+      }),
+    )
+    expect([event.reason.kind, event.also.map(({ kind }) => kind)]).toEqual([
+      'tools-removed',
+      ['effort-changed'],
+    ])
+    expect(event.evidence).toBe(
+      '0 of 28,803 expected tokens were read, 1 s after the request before. also: the effort changed (high → low)',
+    )
+  })
+
+  it('believes the provider where it says which it was', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    const sent = requestOf(next, 1_000)
+    const changed = {
+      ...sent,
+      tools: sent.tools.slice(1),
+      system: sent.system.map((piece) => ({ ...piece, text: `${piece.text}!` })),
+    }
+    const word = { zone: 'system', missedTokens: 25_000, said: 'system_changed' } as const
+    const event = eventIn(watcher.send(changed, { word }))
+    expect([event.reason, event.provider]).toEqual([
+      { kind: 'section-changed', name: 'identity', characters: 1 },
+      word,
+    ])
+    expect(event.evidence).toMatch(/the provider agrees: system_changed \(25,000 tokens\)$/)
+  })
+
+  it('takes the word of the provider where nothing we sent changed', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    watcher.cache.evict()
+    const word = { zone: 'tools', missedTokens: null, said: 'tools_changed' } as const
+    const event = eventIn(watcher.send(requestOf(next, 1_000), { word }))
+    expect(event.reason).toEqual({ kind: 'told-by-provider', zone: 'tools' })
+  })
+
+  it('quotes no secret of what changed', () => {
+    const redact = (text: string): string => text.replaceAll(/key-\w+/g, '[redacted]')
+    const watcher = createWatcher({ ...RULES, redact })
+    const sending = (at: number, body: string): SentRequest => {
+      const sent = requestOf(at === 0 ? talk : next, at)
+      return { ...sent, parameters: { ...sent.parameters, others: { body } } }
+    }
+    watcher.send(sending(0, 'key-1'))
+    const event = eventIn(watcher.send(sending(1_000, 'key-2')))
+    expect(event.reason).toEqual({
+      kind: 'parameter-changed',
+      name: 'body',
+      before: '[redacted]',
+      after: '[redacted]',
+    })
+    expect(JSON.stringify(event)).not.toContain('key-')
+  })
+
+  it('does not lay a lost prefix on a message far behind it', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    watcher.send(requestOf(next, 1_000))
+    watcher.cache.evict()
+    const behind = messageCount(talk.flat) + 1
+    const event = eventIn(watcher.send(rewritten(requestOf(rounded(next, 2, TEXT), 2_000), behind)))
+    const change = { kind: 'message-changed', index: behind, origin: 'r22', by: 'unknown', characters: 0 }
+    expect([event.reason, event.also]).toEqual([{ kind: 'evicted' }, [change]])
+  })
+
+  it('lays it there where all in front of it was read', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    watcher.send(requestOf(next, 1_000))
+    const behind = messageCount(talk.flat) + 1
+    const event = eventIn(watcher.send(rewritten(requestOf(rounded(next, 2, TEXT), 2_000), behind)))
+    expect([event.reason.kind, event.read, event.tokensLost]).toEqual(['message-changed', CACHED, 2_228])
+  })
+})
+
+function rewritten(sent: SentRequest, at: number): SentRequest {
+  return messages((all) =>
+    all.map((each, index) => (index === at ? withText(each, 'words', 'WORDS') : each)),
+  )(sent)
+}

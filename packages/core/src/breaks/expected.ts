@@ -1,0 +1,103 @@
+/** What should be read: what the last call left behind, as far as this request repeats it. */
+import { type Block, isThinking, isToolResult } from '../conversation/block.ts'
+import { partsOfBlock } from '../measure/estimate-parts.ts'
+import { blocksIn, type Counted, messageAt, messageCount } from '../prompt/count.ts'
+import type { FlatMessage } from '../view/draft.ts'
+import type { PricedAnnouncement } from './announcement.ts'
+import { lastMarked, readableEntry } from './entries.ts'
+import type { CacheFigures } from './figures.ts'
+import { messageDifference } from './message-difference.ts'
+import { isBefore, type Place, partingOf } from './parting.ts'
+import type { MessageDifference } from './reason.ts'
+import type { SentRequest } from './sent.ts'
+import type { Answered, Pending } from './watch.ts'
+
+export interface ReadingRules {
+  /** Positions a marker looks back. */
+  readonly lookBack: number
+  /** The provider leaves out the thinking of finished turns, and with it their tokens. */
+  readonly stripsFinishedTurns: boolean
+}
+
+export interface Expectation {
+  readonly tokens: number
+  /** Where the request stops repeating the last one within what was cached; null where it repeats it all. */
+  readonly parting: Place | null
+  /** What became of the messages there; null where they are as they were, or were taken back by a rewind. */
+  readonly change: MessageDifference | null
+  /** What can still be read in front of the parting, for certain. */
+  readonly floor: number
+}
+
+export interface ExpectationQuestion {
+  readonly pending: Pending
+  readonly against: Answered
+  /** The messages of what is pending. */
+  readonly counted: Counted
+  readonly rules: ReadingRules
+}
+
+export function expectationOf({ pending, against, counted, rules }: ExpectationQuestion): Expectation {
+  const { sent, announced } = pending
+  const isClearing = announced.some(({ kind }) => kind === 'clearing')
+  const found = partingOf(against.sent.messages, sent.messages)
+  if (found === null || isBefore(lastMarked(against.sent), found)) {
+    // Announced, and not in the messages: it is the provider that clears, and nobody knows where.
+    const tokens = isClearing ? 0 : whole(sent, against, rules)
+    return { tokens, parting: null, change: null, floor: 0 }
+  }
+  const floor =
+    readableEntry({ entries: against.entries, sent, counted, lookBack: rules.lookBack, limit: found })
+      ?.tokens ?? 0
+  const change = messageDifference({ before: against.sent, after: sent, place: found })
+  const tokens = change === null || isClearing ? floor : whole(sent, against, rules)
+  return { tokens, parting: found, change, floor }
+}
+
+/** Less what the provider was asked to delete, and says it did; null where it does not say. */
+export function withoutDeleted(
+  expected: number,
+  announced: readonly PricedAnnouncement[],
+  { deleted }: CacheFigures,
+): number | null {
+  const edits = announced.find((announcement) => announcement.kind === 'cache-edits')
+  if (edits === undefined) return expected
+  return deleted === null ? null : Math.max(0, expected - Math.max(0, deleted - edits.deletedBefore))
+}
+
+function whole(sent: SentRequest, against: Answered, { stripsFinishedTurns }: ReadingRules): number {
+  const stripped = stripsFinishedTurns && isPrompt(sent) ? thinkingTokens(against.sent) : 0
+  return Math.max(0, against.cached - stripped)
+}
+
+/** Does a new turn begin? */
+function isPrompt({ messages }: SentRequest): boolean {
+  const last = messageAt(messages, messageCount(messages) - 1)
+  return last?.message.role === 'user' && !blocksIn(last).some(isToolResult)
+}
+
+/** Seen on real sessions, a little high: better to expect too little than to see a break where there is none. */
+const TEXT_PER_TOKEN = 3
+const CIPHER_PER_TOKEN = 4.9
+
+/** The thinking of the turn that the request went on with: back to its prompt. */
+function thinkingTokens({ messages }: SentRequest): number {
+  let tokens = 0
+  for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
+    const message = messageAt(messages, index)
+    if (message === undefined || isTurnStart(message)) break
+    for (const block of blocksIn(message)) if (isThinking(block)) tokens += thoughtTokens(block)
+  }
+  return Math.ceil(tokens)
+}
+
+/** A signature grows with all that was thought, shown or not. */
+function thoughtTokens(block: Block): number {
+  const { texts, cipher } = partsOfBlock(block, 'json')
+  const characters = texts.reduce((sum, text) => sum + text.length, 0)
+  return Math.max(characters / TEXT_PER_TOKEN, cipher / CIPHER_PER_TOKEN)
+}
+
+function isTurnStart(message: FlatMessage): boolean {
+  return message.message.role === 'user' && !blocksIn(message).some(isToolResult)
+}

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest'
+import { type Answered, begun, LOST, report, ToldLog } from '../../../test/told-log.ts'
+
+describe('a break', () => {
+  it('has its time, its size and its price', () => {
+    const { cacheBreaks } = report(begun().wait(400).prompt().answer(10_000, { written: 42_000 }))
+    const [found] = cacheBreaks
+    expect([found?.at, found?.tokensRewritten, found?.line]).toEqual(['2026-03-09T09:06:44.000Z', 40_000, 4])
+    expect(found?.costUsd).toBeCloseTo((40_000 * (6.25 - 0.5)) / 1e6, 4)
+  })
+
+  it('has no price where the model is not known', () => {
+    const log = new ToldLog().prompt().answer(0, { written: 50_000, model: 'no-such-model' })
+    const { cacheBreaks } = report(
+      log
+        .wait(400)
+        .prompt()
+        .answer(0, { ...LOST, model: 'no-such-model' }),
+    )
+    expect(cacheBreaks.map(({ costUsd }) => costUsd)).toEqual([null])
+  })
+
+  it('is not told where an earlier file has the call, and what that call left is expected all the same', () => {
+    const log = begun().wait(400).prompt().answer(0, LOST).wait(400).prompt().answer(0, { written: 54_000 })
+    const elsewhere = new Set(['m1\n', 'm3\n'])
+    expect(
+      report(log, { elsewhere }).cacheBreaks.map(({ line, tokensRewritten }) => [line, tokensRewritten]),
+    ).toEqual([[6, 52_000]])
+  })
+
+  it('of an agent bears its name and is judged by what that agent sent', () => {
+    const agents = [
+      { agent: 'helper', path: 'x', records: begun().wait(400).prompt().answer(0, LOST).records, damage: [] },
+    ]
+    const { cacheBreaks } = report(new ToldLog(), { agents })
+    expect(cacheBreaks.map(({ agent, cause }) => [agent, cause])).toEqual([['helper', 'expired']])
+  })
+
+  it('shows no secret', () => {
+    const secret = `sk-ant-api03-${'a1B2'.repeat(20)}`
+    const log = begun('5m', { thinkingMetadata: { level: 'high' } })
+    const { cacheBreaks } = report(log.prompt('x', { thinkingMetadata: { level: secret } }).answer(0, LOST))
+    expect(cacheBreaks[0]?.evidence).not.toContain(secret)
+  })
+})
+
+describe('no breaks', () => {
+  const boundary = {
+    type: 'system',
+    subtype: 'compact_boundary',
+    compactMetadata: { trigger: 'auto', preTokens: 1 },
+  }
+  const summary = { type: 'user', isCompactSummary: true, message: { role: 'user', content: 'summary' } }
+
+  it.each([
+    { name: 'the first call', log: begun() },
+    { name: 'a read of all', log: begun().prompt().answer(50_000) },
+    { name: 'little lost', log: begun().prompt().answer(48_000, { written: 5_000 }) },
+    { name: 'a compaction', log: begun().line(boundary).line(summary).answer(0, LOST) },
+    {
+      name: 'a compaction whose summary is not in the log',
+      log: begun().line(boundary).prompt().answer(0, LOST),
+    },
+    {
+      name: 'context that is gone without a word',
+      log: begun().prompt().answer(20_000, { written: 8 }),
+    },
+    {
+      name: 'a rewind, that reads what it goes back to',
+      log: begun()
+        .prompt('one way')
+        .answer(50_000, { written: 30_000 })
+        .line({ type: 'user', parentUuid: 'u2', message: { role: 'user', content: 'another way' } })
+        .answer(50_000, { written: 30_000 }),
+    },
+    {
+      name: 'calls without usage',
+      log: new ToldLog().prompt().answer(0, { usage: { input_tokens: 0, cache_creation_input_tokens: 0 } }),
+    },
+  ])('$name', ({ log }) => {
+    expect(report(log).cacheBreaks).toEqual([])
+  })
+
+  it.each([
+    { name: 'as far as it reaches', read: 50_000, written: 5_000, tokens: 5_000, usd: 0.02875, calls: 3 },
+    {
+      name: 'and whatever else is lost with it',
+      read: 20_000,
+      written: 40_000,
+      tokens: 30_000,
+      usd: 0.1725,
+      calls: null,
+    },
+  ])('a clearing, which is told apart with what it cost, $name', ({ read, written, tokens, usd, calls }) => {
+    const log = new ToldLog().prompt()
+    const call = log.call('Read')
+    log
+      .answer(0, { written: 50_000, blocks: [call] })
+      .result(String(call.id))
+      .answer(50_000, { written: 11_000 })
+    const metadata = { trigger: 'auto', preTokens: 1, tokensSaved: 20_000, clearedAttachmentUUIDs: [] }
+    const microcompactMetadata = { ...metadata, compactedToolIds: [call.id] }
+    log.line({ type: 'system', subtype: 'microcompact_boundary', microcompactMetadata })
+    const { cacheBreaks, clearingCosts } = report(log.prompt().answer(read, { written }))
+    expect(cacheBreaks).toEqual([])
+    expect(clearingCosts).toEqual([
+      { at: '2026-03-09T09:00:07.000Z', tokensRewritten: tokens, costUsd: usd, breakEvenCalls: calls },
+    ])
+  })
+})
+
+describe('providers that do not say what they write', () => {
+  const untold = (read: number, input: number): Answered => ({
+    model: 'gpt-5.4',
+    usage: {
+      input_tokens: input,
+      cache_read_input_tokens: read,
+      cache_creation_input_tokens: undefined,
+      cache_creation: undefined,
+    },
+  })
+
+  it('are taken to keep all that was sent', () => {
+    const log = new ToldLog().prompt().answer(0, untold(0, 50_000)).prompt().answer(0, untold(9_600, 42_000))
+    const { cacheBreaks } = report(log.wait(900).prompt().answer(0, untold(0, 60_000)))
+    expect(
+      cacheBreaks.map(({ cause, tokensRewritten, costUsd }) => [cause, tokensRewritten, costUsd]),
+    ).toEqual([
+      ['server-side', 40_400, 0.0909],
+      ['expired', 51_600, 0.1161],
+    ])
+  })
+})

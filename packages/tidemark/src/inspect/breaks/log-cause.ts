@@ -1,0 +1,88 @@
+/** The most likely cause of a break in a log: what is certain first, then signs, then what remains. */
+import { type BreakEvent, countText, durationText } from '@tidemark/core'
+import type { Cause } from './cache-report.ts'
+import type { Lifetime } from './lifetime.ts'
+import { command, memoryWritten, notice, otherFolder, restart } from './log-signs.ts'
+import type { Moment } from './moments.ts'
+import { certainCause, seenCause } from './reason-cause.ts'
+import type { TurnSettings } from './turn-settings.ts'
+
+export interface Miss {
+  readonly event: BreakEvent
+  readonly now: Moment
+  readonly before: Moment
+  /** Of what the request before left. */
+  readonly lifetime: Lifetime
+  /** The response came whole, and the others of the log as a stream. */
+  readonly isUnstreamed: boolean
+}
+
+export function logCause(miss: Miss): Cause {
+  const { since } = miss.now
+  const { reason } = miss.event
+  const { cause, evidence } =
+    certainCause(reason) ??
+    expired(miss) ??
+    restart(since) ??
+    otherSettings(miss.before.settings, miss.now.settings) ??
+    unstreamed(miss) ??
+    command(since) ??
+    notice(since) ??
+    seenCause(reason) ??
+    memoryWritten(since) ??
+    otherFolder(since) ??
+    serverSide(miss)
+  return { cause, evidence: `${evidence}; ${stillRead(miss.event)}` }
+}
+
+function gapMs({ now, before }: Miss): number {
+  return now.at - before.at
+}
+
+/** Whatever else changed, nothing was left to read. */
+function expired(miss: Miss): Cause | null {
+  const gap = gapMs(miss)
+  const { ttl, seconds } = miss.lifetime
+  if (gap <= seconds * 1000) return null
+  return {
+    cause: 'expired',
+    evidence: `${durationText(gap)} since the request before, and what it wrote lives ${ttl}`,
+  }
+}
+
+/** A skill's turn runs without the thinking settings of the prompts around it. */
+function otherSettings(before: TurnSettings, now: TurnSettings): Cause | null {
+  if (before.thinking === now.thinking && before.isSkill === now.isSkill) return null
+  const cause = before.thinking === now.thinking ? 'skill-loaded' : 'thinking-changed'
+  return { cause, evidence: `${settingsText(before)}, then ${settingsText(now)}` }
+}
+
+function settingsText({ line, isSkill, thinking }: TurnSettings): string {
+  if (line === 0) return 'no settings at first'
+  if (isSkill) return `line ${line}: a skill, with settings of its own`
+  return `line ${line}: ${thinking === null ? 'a prompt without thinking settings' : `a prompt with ${thinking}`}`
+}
+
+function unstreamed({ isUnstreamed, now }: Miss): Cause | null {
+  if (!isUnstreamed) return null
+  return {
+    cause: 'not-streamed',
+    evidence: `line ${now.line}: this response was logged whole, the others block by block: the host asked again without a stream`,
+  }
+}
+
+function serverSide(miss: Miss): Cause {
+  const gap = gapMs(miss)
+  const time =
+    gap >= 1_000 ? `${durationText(gap)} since the request before` : 'no time between the requests is logged'
+  return {
+    cause: 'server-side',
+    evidence: `nothing in the log changed, ${time}, and what was written lives ${miss.lifetime.ttl}`,
+  }
+}
+
+function stillRead({ read, expected }: BreakEvent): string {
+  return read === 0
+    ? `nothing of ${countText(expected)} tokens was read`
+    : `${countText(read)} of ${countText(expected)} tokens were still read`
+}

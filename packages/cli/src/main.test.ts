@@ -53,6 +53,17 @@ describe('help and version', () => {
     `)
   })
 
+  it.each([
+    [['help'], 'Usage: tidemark [options] [command]'],
+    [['help', 'start'], 'Usage: tidemark start [options]'],
+    [['start', '--help'], 'Usage: tidemark start [options]'],
+    [['sessions', '--help'], 'Usage: tidemark sessions [options] [command]'],
+    [['sessions', 'help', 'find'], 'Usage: tidemark sessions find [options] <text>'],
+  ])('of %j', async (args, first) => {
+    const { code, out, err } = await run(args)
+    expect([code, out.split('\n')[0], err]).toEqual([0, first, ''])
+  })
+
   it('without any argument is the help', async () => {
     expect(await run([])).toEqual(await run(['--help']))
   })
@@ -67,11 +78,35 @@ describe('wrong use is one line and exit code 2', () => {
   it.each([
     [['stat'], "tidemark: unknown command 'stat' (Did you mean start?) See tidemark --help.\n"],
     [['fly'], "tidemark: unknown command 'fly'. See tidemark --help.\n"],
-    [['start', '--jsn'], "tidemark: unknown option '--jsn' (Did you mean --json?) See tidemark --help.\n"],
+    [
+      ['start', '--jsn'],
+      "tidemark: unknown option '--jsn' (Did you mean --json?) See tidemark start --help.\n",
+    ],
     [['--nope'], "tidemark: unknown option '--nope'. See tidemark --help.\n"],
     [
       ['start', 'x'],
-      "tidemark: too many arguments for 'start'. Expected 0 arguments but got 1: x. See tidemark --help.\n",
+      "tidemark: too many arguments for 'start'. Expected 0 arguments but got 1: x. See tidemark start --help.\n",
+    ],
+    [
+      ['simulat', '--help'],
+      "tidemark: unknown command 'simulat' (Did you mean simulate?) See tidemark --help.\n",
+    ],
+    [['fly', '-h'], "tidemark: unknown command 'fly'. See tidemark --help.\n"],
+    [
+      ['help', 'simulat'],
+      "tidemark: unknown command 'simulat' (Did you mean simulate?) See tidemark --help.\n",
+    ],
+    [
+      ['sessions', 'bogus'],
+      "tidemark: unknown command 'sessions bogus': it is list, find or delete. See tidemark sessions --help.\n",
+    ],
+    [
+      ['sessions', 'bogus', '--help'],
+      "tidemark: unknown command 'sessions bogus': it is list, find or delete. See tidemark sessions --help.\n",
+    ],
+    [
+      ['sessions', 'find'],
+      "tidemark: missing required argument 'text'. See tidemark sessions find --help.\n",
     ],
   ])('%j', async (args, err) => {
     expect(await run(args)).toEqual({ code: 2, out: '', err })
@@ -90,6 +125,19 @@ describe('start', () => {
       'The request to claude-sonnet-5-5, 5 tools',
     ])
     expect(Math.max(...out.split('\n').map((line) => [...line].length))).toBeLessThanOrEqual(100)
+  })
+
+  it('fits a narrow screen', async () => {
+    const { out } = await run(['start'], { columns: 60 })
+    expect(out.split('\n').filter((line) => [...line].length > 60)).toEqual([])
+    expect(out.split('\n').slice(2, 8)).toEqual([
+      'The log      43 records, append-only: nothing in it is ever',
+      '             rewritten',
+      'The view     21 records: what the model is shown next',
+      'The request  11 messages: the view as a model takes it; no',
+      '             rule of the strictest provider broken',
+      '',
+    ])
   })
 
   it('with --json prints one JSON value and nothing else', async () => {

@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import manifest from '../package.json' with { type: 'json' }
+import { askedOf } from './asked-command.ts'
 import { addSessionCommands, type Outcome } from './commands/session-commands.ts'
 import type { SimulateChoices } from './commands/simulate.ts'
 import { start } from './commands/start.ts'
@@ -22,8 +23,9 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   addSessionCommands(program, terminal, outcome)
   addSimulate(program, terminal, outcome)
   addStart(program, terminal)
+  nameHelp(program, program.name())
   try {
-    await program.parseAsync(args.length === 0 ? ['--help'] : [...args], { from: 'user' })
+    await program.parseAsync(args.length === 0 ? ['--help'] : [...askedOf(program, args)], { from: 'user' })
     return outcome.code
   } catch (error) {
     if (terminal.interrupted?.aborted === true) return INTERRUPTED
@@ -49,12 +51,19 @@ function createProgram(terminal: Terminal): Command {
     .configureOutput({
       writeOut: (text) => terminal.write(text),
       writeErr: (text) => terminal.warn(text),
-      outputError: (text, write) => write(`tidemark: ${wrongUse(text)} See tidemark --help.\n`),
       getOutHelpWidth: () => terminal.columns,
       getErrHelpWidth: () => terminal.columns,
       getOutHasColors: () => wantsColors(terminal),
       getErrHasColors: () => wantsColors(terminal),
     })
+}
+
+/** Whoever uses a command wrongly is sent to the help of that command. */
+function nameHelp(command: Command, path: string): void {
+  command.configureOutput({
+    outputError: (text, write) => write(`tidemark: ${wrongUse(text)} See ${path} --help.\n`),
+  })
+  for (const one of command.commands) nameHelp(one, `${path} ${one.name()}`)
 }
 
 /** Commander's message in one line, as a sentence. */

@@ -3,7 +3,7 @@ import { INTERRUPTED, main } from './main.ts'
 import { processTerminal } from './terminal.ts'
 
 export async function run(): Promise<void> {
-  process.stdout.on('error', leaveQuietly)
+  process.stdout.on('error', leave)
   const interruption = new AbortController()
   process.once('SIGINT', () => {
     interruption.abort()
@@ -13,8 +13,17 @@ export async function run(): Promise<void> {
   process.exitCode = await main(process.argv.slice(2), processTerminal(process, interruption.signal))
 }
 
-/** Whoever read our output has seen enough (`tidemark start | head`): that is no fault. */
-function leaveQuietly(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
-  process.exit()
+function leave(error: NodeJS.ErrnoException): void {
+  const { code, line } = outputFailure(error)
+  process.stderr.write(line)
+  process.exit(code)
+}
+
+/** Whoever read our output has seen enough (`tidemark start | head`): that is no fault. A full disk is one. */
+export function outputFailure(error: NodeJS.ErrnoException): {
+  readonly code: number | undefined
+  readonly line: string
+} {
+  if (error.code === 'EPIPE') return { code: undefined, line: '' }
+  return { code: 1, line: `tidemark: the output could not be written: ${error.message}\n` }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { wantsColors } from './terminal.ts'
+import { columnsOf, wantsColors } from './terminal.ts'
 
 it.each([
   ['a terminal', {}, true, true],
@@ -15,4 +15,14 @@ it.each([
   ['CI alone', { CI: 'true' }, false, false],
 ])('%s', (_what, env, isTty, expected) => {
   expect(wantsColors({ env, isTty })).toBe(expected)
+})
+
+it.each([
+  ['the screen', 132, '90', 132],
+  ['COLUMNS where there is none', undefined, '132', 132],
+  ['80 without either', undefined, undefined, 80],
+  ['80 where COLUMNS is no width', undefined, 'wide', 80],
+  ['80 where COLUMNS is 0', undefined, '0', 80],
+])('as wide as %s', (_what, screen, variable, expected) => {
+  expect(columnsOf(screen, variable)).toBe(expected)
 })

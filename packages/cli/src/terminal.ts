@@ -26,11 +26,17 @@ export function processTerminal(from: NodeJS.Process, interrupted?: AbortSignal)
     warn: (text) => void from.stderr.write(text),
     env: from.env,
     isTty: from.stdout.isTTY === true,
-    columns: from.stdout.columns ?? 80,
+    columns: columnsOf(from.stdout.columns, from.env.COLUMNS),
     isErrorTty: from.stderr.isTTY === true,
     ...(interrupted === undefined ? {} : { interrupted }),
     ask: (question) => (from.stdin.isTTY === true ? askAt(from, question) : Promise.resolve(null)),
   }
+}
+
+/** `variable`: what `COLUMNS` says, for a pipe or a file, which have no width of their own. */
+export function columnsOf(screen: number | undefined, variable: string | undefined): number {
+  if (screen !== undefined && screen > 0) return screen
+  return variable !== undefined && /^[1-9]\d{0,4}$/.test(variable) ? Number(variable) : 80
 }
 
 async function askAt(from: NodeJS.Process, question: string): Promise<string | null> {

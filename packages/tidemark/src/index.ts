@@ -10,8 +10,10 @@ export {
   type Chosen,
   chooseSession,
   readSince,
+  rowMeant,
   SORT_KEYS,
   type SortKey,
+  shortIds,
   since,
   sortReports,
 } from './inspect/choice.ts'
@@ -28,7 +30,7 @@ export { type InspectRules, inspectLog } from './inspect/inspect-log.ts'
 export { type Deletion, deleteOwnSession } from './inspect/own-deletion.ts'
 export { findInOwnSessions, type OwnMatch } from './inspect/own-search.ts'
 export { listOwnSessions, type OwnListing, type OwnSession } from './inspect/own-sessions.ts'
-export { REDACTED, redact } from './inspect/redact.ts'
+export { REDACTED, redact, redactAll } from './inspect/redact.ts'
 export type {
   AgentReport,
   ClassPrice,
@@ -47,6 +49,7 @@ export type {
   ToolShare,
   UsageTotals,
 } from './inspect/report.ts'
+export { repositoryOf } from './inspect/repository.ts'
 export { type DayOf, daysIn } from './inspect/spending-table.ts'
 export { type Total, type Totals, totalsOf } from './inspect/totals.ts'
 export { createFileJournal, type FileJournal, type FileJournalOptions } from './journal/file-journal.ts'

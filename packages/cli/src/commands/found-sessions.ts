@@ -1,6 +1,13 @@
 /** Which logs a person means: those named, or, where none is, the newest of the known programs. */
 import { basename } from 'node:path'
-import { defaultPlaces, findDefaultLogs, findNamedLogs, type NamedLog, type Unreadable } from 'tidemark'
+import {
+  defaultPlaces,
+  findDefaultLogs,
+  findNamedLogs,
+  type NamedLog,
+  rowMeant,
+  type Unreadable,
+} from 'tidemark'
 import type { Terminal } from '../terminal.ts'
 
 export interface FindChoices {
@@ -20,6 +27,8 @@ export interface FoundSessions {
   readonly unreadable: readonly Unreadable[]
   /** How many there are beside these. */
   readonly left: number
+  /** They were chosen by the beginning of an id: their order is no table's. */
+  readonly isById?: boolean
 }
 
 export async function namedLogs(
@@ -39,17 +48,27 @@ export async function newestLogs(choices: FindChoices, terminal: Terminal): Prom
     logs.map((log) => ({ ...log, file: log.path })),
     choices.since,
   )
-  const read =
-    idIsMeant(named, choices) ?? limited(named, choices.since === undefined ? (choices.limit ?? ROWS) : 0)
+  const rows = limited(named, choices.since === undefined ? (choices.limit ?? ROWS) : 0)
+  const meant = meantById(named, rows.length, choices)
+  const read = meant ?? rows
   const unreadable = problems.map(({ path, message }) => ({ file: path, why: message }))
-  return { logs: read, unreadable, left: named.length - read.length }
+  return { logs: read, unreadable, left: named.length - read.length, isById: meant !== null }
 }
 
 /** The programs name a log after its session, so one that is wanted by its id need not be among the newest. */
-function idIsMeant(logs: readonly NamedLog[], { session }: FindChoices): readonly NamedLog[] | null {
-  if (session === undefined || /^\d{1,6}$/.test(session)) return null
-  const meant = logs.filter(({ path }) => basename(path).includes(session))
+function meantById(
+  logs: readonly NamedLog[],
+  rows: number,
+  { session }: FindChoices,
+): readonly NamedLog[] | null {
+  if (session === undefined || rowMeant(session, rows) !== null) return null
+  const meant = logs.filter(({ path }) => idIn(path).startsWith(session))
   return meant.length === 0 ? null : meant
+}
+
+/** Codex puts the moment before the id. */
+function idIn(path: string): string {
+  return basename(path).replace(/^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-/, '')
 }
 
 export function signalOf({ interrupted }: Terminal): { readonly signal?: AbortSignal } {

@@ -1,6 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { linesOf, writeLog } from '../../test/made-up-logs.ts'
 import { main } from '../main.ts'
@@ -105,8 +106,59 @@ describe('several sessions', () => {
     expect(await run([alpha, beta, '--session', 'x'])).toEqual({
       code: 1,
       out: '',
-      err: 'tidemark: no session is number x or has an id that begins so.\n',
+      err: 'tidemark: no session has an id that begins with x.\n',
     })
+  })
+
+  it('a number of no row is the beginning of an id', async () => {
+    const place = mkdtempSync(join(folder, 'numbers-'))
+    const paths = ['08aa', '1284', 'cafe'].map((name) => writeLog(place, { name }))
+    const opened = async (which: string) =>
+      (await run([...paths, '--session', which])).out.split('\n')[0]?.split(' ')[0]
+    expect(await Promise.all(['08', '12', '3'].map(opened))).toEqual([
+      '08aa.jsonl',
+      '1284.jsonl',
+      'cafe.jsonl',
+    ])
+    expect(await run([...paths, writeLog(place, { name: '1285' }), '--session', '12'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'tidemark: 2 sessions have an id that begins with 12: 1284-000, 1285-000. Give more of it.\n',
+    })
+  })
+
+  it('have their ids where there is room', async () => {
+    const { out } = await run([alpha, beta], { columns: 160 })
+    expect(out.split('\n')[2]?.slice(0, 40)).toBe('1  2026-03-09 09:00  alpha-00  shop     ')
+  })
+
+  it('since a day are whole, what is added up is since then, and both are said', async () => {
+    const long = join(folder, 'long.jsonl')
+    const [prompt, first] = linesOf({ name: 'long' })
+    const late = linesOf({ name: 'long', day: '2026-03-12' })[2]
+    writeFileSync(long, [prompt, first, late].map((line) => `${JSON.stringify(line)}\n`).join(''))
+    const { out } = await run([long, beta, '--since', '2026-03-10'])
+    expect(out.split('\n').slice(0, 9)).toEqual([
+      'Sessions                            2 sessions, 4 calls, $0.47, 33.3% cache hits',
+      '#  started           project  model      calls   peak   hits   cost',
+      '1  2026-03-09 09:00  shop     opus-4-5       2  60.0k  33.3%  $0.39',
+      '2  2026-03-10 09:00  app      haiku-4-5      2  60.0k  33.3%  $0.08',
+      '',
+      'These are whole sessions, earlier days included. Since 2026-03-10, and below: 3',
+      'calls, $0.28, 40.0% cache hits.',
+      '',
+      'By day      sessions  calls  tokens   hits   cost',
+    ])
+    expect(out).not.toContain('2026-03-09  ')
+    const { totals, sessions } = JSON.parse((await run([long, '--since', '2026-03-10', '--json'])).out)
+    expect([totals.since, totals.apiCalls, totals.byDay.length, sessions[0].apiCalls]).toEqual([
+      '2026-03-10',
+      1,
+      1,
+      2,
+    ])
+    const alone = await run([long, '--since', '2026-03-10'])
+    expect(alone.out).toContain('This is the whole session, earlier days included. Since 2026-03-10: 1 call')
   })
 
   it('since a day leaves out the older ones', async () => {
@@ -153,10 +205,47 @@ describe('--json', () => {
     ])
   })
 
-  it('of nothing is an empty list', async () => {
-    const nothing = mkdtempSync(join(folder, 'nothing-'))
-    const { code, out } = await run([nothing, '--json'])
-    expect([code, JSON.parse(out).sessions]).toEqual([0, []])
+  it('has no secret, in whatever place', async () => {
+    const secret = 'AKIAABCDEFG234567ABC'
+    const place = mkdtempSync(join(folder, `${secret}-`))
+    writeFileSync(join(place, 'bad.jsonl'), '')
+    writeLog(place, { name: secret, project: `/home/${secret}`, model: `own-${secret}` })
+    const { out, err } = await run([place, '--json'])
+    expect(out + err).not.toContain(secret)
+    expect(JSON.parse(out).sessions[0].project).toBe('/home/[redacted]')
+  })
+})
+
+describe('a folder without sessions', () => {
+  const nothing = mkdtempSync(join(folder, 'nothing-'))
+  const err = `tidemark: ${nothing} has no session in it.\n`
+
+  it('is one line and exit code 1', async () => {
+    expect(await run([nothing])).toEqual({ code: 1, out: '', err })
+  })
+
+  it('is so beside others', async () => {
+    const { code, err: told, out } = await run([nothing, alpha])
+    expect([code, told, out.startsWith('alpha.jsonl')]).toEqual([1, err, true])
+  })
+
+  it('is so with --json, and named there', async () => {
+    const { code, out, err: told } = await run([nothing, '--json'])
+    const { sessions, unreadable } = JSON.parse(out)
+    expect([code, told, sessions, unreadable]).toEqual([
+      1,
+      err,
+      [],
+      [{ file: nothing, why: `${nothing} has no session in it.` }],
+    ])
+  })
+
+  it('where all are too old the line says so, with --json as without', async () => {
+    const text = await run([alpha, '--since', '2999-01-01'])
+    const json = await run([alpha, '--since', '2999-01-01', '--json'])
+    expect([text.code, text.err]).toEqual([json.code, json.err])
+    expect(text.err).toMatch(/^tidemark: no session that was used since then in .*\n$/)
+    expect(JSON.parse(json.out).sessions).toEqual([])
   })
 })
 
@@ -185,6 +274,31 @@ describe('without a name', () => {
     expect([sessions.length, notRead]).toEqual([1, 2])
   })
 
+  it('a number of no row is looked for among all ids', async () => {
+    const place = join(home, 'projects', '-home-user-old')
+    mkdirSync(place)
+    for (const name of ['2aaa', '08aa', '2bbb']) utimesSync(writeLog(place, { name }), 1, 1)
+    const opened = async (which: string) => {
+      const { out, err } = await run(['--limit', '1', '--session', which], { env })
+      return err === '' ? out.split(' ')[0] : err
+    }
+    expect([await opened('08'), await opened('2')]).toEqual([
+      '08aa.jsonl',
+      'tidemark: 2 sessions have an id that begins with 2: 2aaa-000, 2bbb-000. Give more of it.\n',
+    ])
+  })
+
+  it('a place that cannot be looked at is told', async () => {
+    const circle = join(folder, 'circle')
+    symlinkSync(circle, circle)
+    const { code, out, err } = await run([], { env: { ...env, CLAUDE_CONFIG_DIR: circle } })
+    expect([code, out, err.split(':').slice(0, 3).join(':')]).toEqual([
+      1,
+      '',
+      `tidemark: ${join(circle, 'projects')} cannot be read: ELOOP`,
+    ])
+  })
+
   it('and none is there, the places are named', async () => {
     const nowhere = join(folder, 'nowhere')
     const none = { ...env, CLAUDE_CONFIG_DIR: nowhere }
@@ -208,7 +322,11 @@ describe('wrong use is one line and exit code 2', () => {
       "option '--since <when>' argument 'yesterday' is invalid. Expected a span as in 7d or 12h, or a day as in 2026-11-01.",
     ],
   ])('%j', async (args, message) => {
-    expect(await run(args)).toEqual({ code: 2, out: '', err: `tidemark: ${message} See tidemark --help.\n` })
+    expect(await run(args)).toEqual({
+      code: 2,
+      out: '',
+      err: `tidemark: ${message} See tidemark inspect --help.\n`,
+    })
   })
 })
 
@@ -234,4 +352,32 @@ it('damage is told last on the page of its session', async () => {
       '',
     ],
   ])
+})
+
+describe('a log that broke off', () => {
+  const texts = linesOf({ name: 'packed', answers: Array.from({ length: 9 }, (_, index) => `a-${index}`) })
+  const packed = gzipSync(texts.map((line) => `${JSON.stringify({ ...line, salt: Math.PI })}\n`).join(''))
+  const broken = join(folder, 'broken.jsonl.gz')
+  writeFileSync(broken, packed.subarray(0, packed.length - 60))
+
+  it('says so on top of its page, and once more with the line', async () => {
+    const { out } = await run([broken])
+    const lines = out.split('\n')
+    expect(lines.slice(3, 7)).toEqual([
+      '',
+      '! the gzip data ends early: nothing behind this could be read. All figures are',
+      '  of the part before it',
+      '',
+    ])
+    expect(out.match(/the gzip data ends early/g)).toHaveLength(2)
+  })
+
+  it('says so on top of a table', async () => {
+    const { out } = await run([alpha, broken])
+    expect(out.split('\n').slice(0, 3)).toEqual([
+      '! 1 session broke off and is counted as far as it could be read: broken.jsonl.gz',
+      '',
+      expect.stringMatching(/^Sessions /),
+    ])
+  })
 })

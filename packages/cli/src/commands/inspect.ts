@@ -8,6 +8,7 @@ import {
   type InspectProgress,
   inspectFiles,
   type NamedLog,
+  redactAll,
   type SessionReport,
   type SortKey,
   since,
@@ -44,12 +45,21 @@ export async function inspect(
   for (const { why } of unreadable) terminal.warn(`tidemark: ${shown(why)}\n`)
   const sessions = arranged(inspection.sessions, choices)
   const code = unreadable.length > 0 ? FAILED : DONE
-  if (choices.session !== undefined) return showChosen(sessions, choices.session, { choices, terminal, code })
+  const showing = { choices, terminal, left: found.left, sinceDay: dayOf(choices, terminal) }
+  if (choices.session !== undefined) {
+    const rows = found.isById === true ? 0 : sessions.length
+    return showChosen(sessions, choices.session, { ...showing, rows, code })
+  }
   if (choices.json === true)
-    writeJson(limited(sessions, choices.limit ?? 0), { sessions, unreadable, left: found.left, terminal })
-  else if (sessions.length === 0 && unreadable.length === 0) throw nothingFound(paths, { choices, terminal })
-  else showAll(sessions, { choices, terminal, left: found.left })
+    writeJson(limited(sessions, choices.limit ?? 0), { ...showing, sessions, unreadable })
+  if (sessions.length === 0 && unreadable.length === 0) throw nothingFound(paths, showing)
+  if (choices.json !== true) showAll(sessions, showing)
   return code
+}
+
+/** The day from which on totals are counted. */
+function dayOf({ since: moment }: InspectChoices, terminal: Terminal): string | null {
+  return moment === undefined ? null : screenFor(terminal).moments.day(new Date(moment).toISOString())
 }
 
 async function inspected(logs: readonly NamedLog[], terminal: Terminal): Promise<Inspection> {
@@ -78,48 +88,48 @@ function arranged(sessions: readonly SessionReport[], choices: InspectChoices): 
 interface Showing {
   readonly choices: InspectChoices
   readonly terminal: Terminal
+  /** Sessions that were found and not read. */
+  readonly left: number
+  readonly sinceDay: string | null
 }
 
-function showChosen(
-  sessions: readonly SessionReport[],
-  wanted: string,
-  { choices, terminal, code }: Showing & { readonly code: number },
-): number {
-  const chosen = chooseSession(sessions, wanted)
-  if (!chosen.ok) throw new TidemarkError('not-a-session', `${chosen.why}.`)
-  if (choices.json === true)
-    writeJson([chosen.report], { sessions: [chosen.report], unreadable: [], left: 0, terminal })
-  else terminal.write(sessionPage(chosen.report, screenFor(terminal)))
+interface Choosing extends Showing {
+  /** How many of them have a number. */
+  readonly rows: number
+  readonly code: number
+}
+
+function showChosen(sessions: readonly SessionReport[], wanted: string, choosing: Choosing): number {
+  const { choices, terminal, sinceDay, rows, code } = choosing
+  const chosen = chooseSession(sessions, wanted, rows)
+  if (!chosen.ok) throw new TidemarkError('not-a-session', `${shown(chosen.why)}.`)
+  const only = [chosen.report]
+  if (choices.json === true) writeJson(only, { ...choosing, sessions: only, unreadable: [], left: 0 })
+  else terminal.write(sessionPage(chosen.report, screenFor(terminal), sinceDay))
   return code
 }
 
-interface JsonContext {
+interface JsonContext extends Showing {
   /** What the totals are of: all that was read, shown or not. */
   readonly sessions: readonly SessionReport[]
   readonly unreadable: readonly Unreadable[]
-  /** Sessions that were found and not read. */
-  readonly left: number
-  readonly terminal: Terminal
 }
 
 function writeJson(listed: readonly SessionReport[], context: JsonContext): void {
-  const { sessions, unreadable, left, terminal } = context
-  const value = { sessions: listed, totals: totalsOf(sessions), unreadable, notRead: left }
-  terminal.write(`${JSON.stringify(value)}\n`)
+  const { sessions, unreadable, left, terminal, sinceDay } = context
+  const value = { sessions: listed, totals: totalsOf(sessions, sinceDay), unreadable, notRead: left }
+  terminal.write(`${JSON.stringify(redactAll(value))}\n`)
 }
 
-function showAll(
-  sessions: readonly SessionReport[],
-  { choices, terminal, left }: Showing & { readonly left: number },
-): void {
+function showAll(sessions: readonly SessionReport[], { choices, terminal, left, sinceDay }: Showing): void {
   const [only] = sessions
   const screen = screenFor(terminal)
   if (only === undefined) return
-  if (sessions.length === 1 && left === 0) terminal.write(sessionPage(only, screen))
-  else
-    terminal.write(
-      sessionsPage(sessions, { rows: choices.limit ?? ROWS, left, isWatched: terminal.isTty }, screen),
-    )
+  if (sessions.length === 1 && left === 0) terminal.write(sessionPage(only, screen, sinceDay))
+  else {
+    const view = { rows: choices.limit ?? ROWS, left, sinceDay, isWatched: terminal.isTty }
+    terminal.write(sessionsPage(sessions, view, screen))
+  }
 }
 
 function nothingFound(paths: readonly string[], { choices, terminal }: Showing): TidemarkError {

@@ -83,3 +83,12 @@ it('a file that is not there is one line; no place for the copy is wrong use', a
   })
   expect((await run([log])).code).toBe(2)
 })
+
+it('a place that is not there is named as it was given', async () => {
+  const nowhere = join(folder, 'nonexist', 'q')
+  expect(await run([log, '-o', nowhere])).toEqual({
+    code: 1,
+    out: '',
+    err: `tidemark: Could not write ${nowhere}: ENOENT: no such file or directory, open '${nowhere}'\n`,
+  })
+})

@@ -1,5 +1,5 @@
 /** `tidemark repair`: a clean copy of a damaged session. */
-import { type Repaired, repairLog } from 'tidemark'
+import { type Repaired, redactAll, repairLog } from 'tidemark'
 import { count } from '../render/figures.ts'
 import { shown, shownPath } from '../render/inspect/shown.ts'
 import { screenFor } from '../render/screen.ts'
@@ -25,7 +25,9 @@ export async function repair(file: string, choices: RepairChoices, terminal: Ter
     return FAILED
   }
   const { ok, ...told } = outcome
-  terminal.write(choices.json === true ? `${JSON.stringify(told)}\n` : `${repairedText(outcome, terminal)}\n`)
+  terminal.write(
+    choices.json === true ? `${JSON.stringify(redactAll(told))}\n` : `${repairedText(outcome, terminal)}\n`,
+  )
   return DONE
 }
 

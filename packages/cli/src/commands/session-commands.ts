@@ -31,7 +31,11 @@ function addInspect(program: Command, terminal: Terminal, outcome: Outcome): voi
     )
     .addOption(new Option('--sort <by>', 'order of the table').choices([...SORT_KEYS]))
     .option('--limit <rows>', 'sessions in the table, 0 for all', wholeNumber)
-    .option('--since <when>', 'only sessions used since then: 7d, 12h, 2026-11-01', moment)
+    .option(
+      '--since <when>',
+      'only sessions used since then, and totals from that day on: 7d, 12h, 2026-11-01',
+      moment,
+    )
     .option('--json', 'print one JSON value: { sessions, totals, unreadable, notRead }')
     .action(async (paths: readonly string[], choices: InspectChoices) => {
       outcome.code = await inspect(paths, choices, terminal)

@@ -7,9 +7,10 @@ import {
   type OwnListing,
   type OwnMatch,
   type OwnSession,
+  redactAll,
   tidemarkHome,
 } from 'tidemark'
-import { bytes, count } from '../render/figures.ts'
+import { bytes, count, whole } from '../render/figures.ts'
 import { shown, shownPath } from '../render/inspect/shown.ts'
 import { type Screen, screenFor } from '../render/screen.ts'
 import { type Column, table } from '../render/table.ts'
@@ -26,7 +27,8 @@ export async function listSessions(choices: ListChoices, terminal: Terminal): Pr
   const home = tidemarkHome(terminal.env)
   const listing = await listOwnSessions(home, terminal.interrupted)
   const code = tellUnreadable(listing, terminal)
-  if (choices.json === true) terminal.write(`${JSON.stringify({ home, sessions: listing.found })}\n`)
+  if (choices.json === true)
+    terminal.write(`${JSON.stringify(redactAll({ home, sessions: listing.found }))}\n`)
   else if (listing.found.length === 0) terminal.warn(`No sessions in ${shownPath(home)}.\n`)
   else terminal.write(`${sessionTable(listing.found, screenFor(terminal)).join('\n')}\n`)
   return code
@@ -37,12 +39,12 @@ function sessionTable(sessions: readonly OwnSession[], screen: Screen): readonly
   const columns: readonly Column<OwnSession>[] = [
     { title: 'id', text: ({ id }) => id, paint: colors.bold },
     { title: 'last used', text: ({ modifiedAt }) => moments.full(modifiedAt) },
-    { title: 'records', align: 'right', text: ({ records }) => String(records) },
+    { title: 'records', align: 'right', text: ({ records }) => whole(records) },
     { title: 'size', align: 'right', text: ({ sizeBytes }) => bytes(sizeBytes) },
     {
       title: 'damaged',
       align: 'right',
-      text: ({ damaged }) => (damaged === 0 ? '' : String(damaged)),
+      text: ({ damaged }) => (damaged === 0 ? '' : whole(damaged)),
       paint: colors.yellow,
     },
     { title: 'begins', gives: 'end', text: ({ firstPrompt }) => shown(firstPrompt ?? ''), paint: colors.dim },
@@ -54,7 +56,8 @@ export async function findSessions(text: string, choices: ListChoices, terminal:
   const home = tidemarkHome(terminal.env)
   const listing = await findInOwnSessions(home, text, terminal.interrupted)
   const code = tellUnreadable(listing, terminal)
-  if (choices.json === true) terminal.write(`${JSON.stringify({ home, matches: listing.found })}\n`)
+  if (choices.json === true)
+    terminal.write(`${JSON.stringify(redactAll({ home, matches: listing.found }))}\n`)
   else if (listing.found.length === 0) terminal.warn(`No session in ${shownPath(home)} says that.\n`)
   else terminal.write(`${matchTable(listing.found, screenFor(terminal)).join('\n')}\n`)
   return code
@@ -63,7 +66,7 @@ export async function findSessions(text: string, choices: ListChoices, terminal:
 function matchTable(matches: readonly OwnMatch[], screen: Screen): readonly string[] {
   const columns: readonly Column<OwnMatch>[] = [
     { title: 'id', text: ({ id }) => id, paint: screen.colors.bold },
-    { title: 'line', align: 'right', text: ({ line }) => String(line) },
+    { title: 'line', align: 'right', text: ({ line }) => whole(line) },
     { title: 'who', text: ({ who }) => who },
     { title: 'says', gives: 'end', text: ({ text }) => shown(text), paint: screen.colors.dim },
   ]

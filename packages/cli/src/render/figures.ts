@@ -43,8 +43,13 @@ export function wholePercent(share: number): string {
   return share > 0 && share < 0.01 ? '<1%' : `${Math.round(share * 100)}%`
 }
 
+/** 12,345 */
+export function whole(amount: number): string {
+  return amount.toLocaleString('en-US')
+}
+
 export function count(amount: number, one: string, many = `${one}s`): string {
-  return `${amount.toLocaleString('en-US')} ${amount === 1 ? one : many}`
+  return `${whole(amount)} ${amount === 1 ? one : many}`
 }
 
 /** 42 s, 37 min, 5 h 56 min, 2 d 4 h. */

@@ -17,6 +17,7 @@ import type { Sample } from '../sample.ts'
 import { blockWords } from './block-words.ts'
 import { type EntryLine, entryLine } from './entry-line.ts'
 import { firstWords } from './first-words.ts'
+import { wrap } from './wrap.ts'
 
 /** The JSON value of `tidemark start --json`. */
 export interface SampleReport {
@@ -57,9 +58,17 @@ export function renderSample(sample: Sample, page: Page): string {
   return [
     bold('A sample session, three ways'),
     '',
-    `${bold('The log')}      ${report.session.records} records, append-only: nothing in it is ever rewritten`,
-    `${bold('The view')}     ${report.view.length} records: what the model is shown next`,
-    `${bold('The request')}  ${messages.length} messages: the view as a model takes it; ${verdictOf(report)}`,
+    ...fact(
+      'The log',
+      `${report.session.records} records, append-only: nothing in it is ever rewritten`,
+      page,
+    ),
+    ...fact('The view', `${report.view.length} records: what the model is shown next`, page),
+    ...fact(
+      'The request',
+      `${messages.length} messages: the view as a model takes it; ${verdictOf(report)}`,
+      page,
+    ),
     '',
     bold('The view'),
     ...report.view.map((line, index) => viewLine(line, index, page)),
@@ -77,6 +86,13 @@ export function renderSample(sample: Sample, page: Page): string {
     dim('tidemark start --json prints the whole request.'),
     '',
   ].join('\n')
+}
+
+const FACT = 13
+
+function fact(name: string, text: string, { colors, columns }: Page): readonly string[] {
+  const lines = wrap(text, columns, name.padEnd(FACT))
+  return lines.map((line, index) => (index === 0 ? line.replace(name, colors.bold(name)) : line))
 }
 
 function verdictOf({ findings }: SampleReport): string {

@@ -12,6 +12,7 @@ import {
   SYNTHETIC_MODEL,
   type Usage,
 } from '@tidemark/core'
+import { createRepeatedLines } from './repeated-lines.ts'
 
 export interface Call {
   readonly key: string
@@ -35,14 +36,17 @@ export interface CallPlace {
 /** In the order of the log. */
 export function callsOf(records: Iterable<SessionRecord>, place: CallPlace): readonly Call[] {
   const calls = new Map<string, OpenCall>()
-  const lines = new Set<string>()
+  const lines = createRepeatedLines()
   for (const record of records) {
     const key = keyOf(record)
-    if (key === null || !isAnswer(record) || lines.has(record.uuid)) continue
-    lines.add(record.uuid)
-    const call = calls.get(key) ?? begun(record, key, place)
+    if (key === null || !isAnswer(record)) continue
+    const isRepeated = lines.isRepeated(record)
+    const known = calls.get(key)
+    if (isRepeated && known === undefined) continue
+    const call = known ?? begun(record, key, place)
     calls.set(key, call)
-    grow(call, record)
+    if (!isRepeated) for (const block of blocksOf(record.message.content)) call.blocks.push(block)
+    measure(call, record)
   }
   return [...calls.values()]
 }
@@ -72,8 +76,7 @@ function begun(record: AssistantRecord, key: string, { elsewhere, agent }: CallP
 }
 
 /** The lines of a response bear its usage from the start of the stream on; the fullest is the newest. */
-function grow(call: OpenCall, { message }: AssistantRecord): void {
-  for (const block of blocksOf(message.content)) call.blocks.push(block)
+function measure(call: OpenCall, { message }: AssistantRecord): void {
   const usage = isPlausible(message.usage) ? message.usage : null
   if (usage !== null && loggedOutput(usage) >= loggedOutput(call.usage)) call.usage = usage
 }

@@ -26,21 +26,84 @@ export type Chosen =
   | { readonly ok: true; readonly report: SessionReport }
   | { readonly ok: false; readonly why: string }
 
-/** By its number in the list as shown, from 1, or by the beginning of its id. A whole id comes first. */
-export function chooseSession(reports: readonly SessionReport[], wanted: string): Chosen {
+/** The row that a number names; null for one with a zero before it, or of no row: that is the beginning of an id. */
+export function rowMeant(wanted: string, rows: number): number | null {
+  return /^[1-9]\d{0,8}$/.test(wanted) && Number(wanted) <= rows ? Number(wanted) : null
+}
+
+/** So many figures might as well begin an id; with fewer, hardly a row could be chosen. */
+const LIKE_AN_ID = 4
+
+/**
+ * By its number in the list as shown, from 1, or by the beginning of its id. Where both could be meant, or the
+ * beginning fits several, none is. `rows`: how many have a number; all of them unless given.
+ */
+export function chooseSession(
+  reports: readonly SessionReport[],
+  wanted: string,
+  rows: number = reports.length,
+): Chosen {
+  const row = rowMeant(wanted, rows)
   const exact = reports.filter(({ sessionId }) => sessionId === wanted)
-  const byNumber = /^\d{1,6}$/.test(wanted) ? reports[Number(wanted) - 1] : undefined
-  const begun = reports.filter(({ sessionId }) => sessionId?.startsWith(wanted) === true)
-  const [only] = exact.length > 0 ? exact : byNumber === undefined ? begun : [byNumber]
-  if (only === undefined)
-    return { ok: false, why: `no session is number ${wanted} or has an id that begins so` }
-  if (exact.length === 0 && byNumber === undefined && begun.length > 1) {
-    return {
-      ok: false,
-      why: `${begun.length} sessions have an id that begins with ${wanted}: give more of it`,
-    }
+  const begun =
+    exact.length > 0 ? exact : reports.filter(({ sessionId }) => sessionId?.startsWith(wanted) === true)
+  const numbered = row === null ? undefined : reports[row - 1]
+  if (numbered === undefined) return chooseById(begun, wanted, { isWhole: exact.length > 0, rows })
+  const others = begun.filter((report) => report !== numbered)
+  if (others.length === 0 || (exact.length === 0 && wanted.length < LIKE_AN_ID))
+    return { ok: true, report: numbered }
+  const named = shortIds([numbered])[0]
+  return refused(
+    `${wanted} is number ${wanted} (${named}) and an id that begins so: ${listed(others)}. Give more of the id that is meant`,
+  )
+}
+
+function chooseById(
+  begun: readonly SessionReport[],
+  wanted: string,
+  { isWhole, rows }: { readonly isWhole: boolean; readonly rows: number },
+): Chosen {
+  const [only] = begun
+  if (only === undefined) {
+    const isNumber = rows > 0 && /^[1-9]\d*$/.test(wanted)
+    return refused(
+      isNumber
+        ? `no session is number ${wanted} or has an id that begins so`
+        : `no session has an id that begins with ${wanted}`,
+    )
   }
-  return { ok: true, report: only }
+  if (begun.length === 1) return { ok: true, report: only }
+  if (isWhole) {
+    const files = begun.map(({ file }) => file).join(' or ')
+    return refused(`${begun.length} sessions have the id ${wanted}: give the file, which is ${files}`)
+  }
+  return refused(
+    `${begun.length} sessions have an id that begins with ${wanted}: ${listed(begun)}. Give more of it`,
+  )
+}
+
+function refused(why: string): Chosen {
+  return { ok: false, why }
+}
+
+const MOST_NAMED = 5
+
+function listed(reports: readonly SessionReport[]): string {
+  const more = reports.length - MOST_NAMED
+  const named = shortIds(reports).slice(0, MOST_NAMED).join(', ')
+  return more > 0 ? `${named} and ${more} more` : named
+}
+
+const SHORT_ID = 8
+
+/** Their ids, as short as they can be told apart; no shorter than eight characters. */
+export function shortIds(reports: readonly SessionReport[]): readonly string[] {
+  const ids = reports.map(({ sessionId }) => sessionId ?? '')
+  const different = new Set(ids)
+  const most = ids.reduce((longest, id) => Math.max(longest, id.length), SHORT_ID)
+  let length = SHORT_ID
+  while (length < most && new Set(ids.map((id) => id.slice(0, length))).size < different.size) length += 1
+  return ids.map((id) => id.slice(0, length))
 }
 
 /** Sessions that were going on at that moment or later; those without a time are kept. */

@@ -8,7 +8,7 @@ import {
   type Tally,
 } from '@tidemark/core'
 import type { EstimateBlock } from './estimates.ts'
-import { redact } from './redact.ts'
+import { createRepeatedLines } from './repeated-lines.ts'
 import type { RepeatedRead, TokensByKind, ToolShare } from './report.ts'
 
 export interface Contents {
@@ -22,15 +22,14 @@ const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file',
 
 export function contentsOf(records: Iterable<SessionRecord>, estimate: EstimateBlock): Contents {
   const account = openAccount({ estimate, readTools: READ_TOOLS })
-  const lines = new Set<string>()
-  for (const record of records) {
-    if (!isKnown(record) || lines.has(record.uuid)) continue
-    lines.add(record.uuid)
-    account.add(record)
-  }
+  const lines = createRepeatedLines()
+  for (const record of records) if (isKnown(record) && !lines.isRepeated(record)) account.add(record)
   const { standing } = account
-  const again = duplicateReads(standing).map((read) => ({ ...read, path: redact(read.path) }))
-  return { tokensByClass: byClass(standing), byTool: byTool(standing), duplicateReads: again }
+  return {
+    tokensByClass: byClass(standing),
+    byTool: byTool(standing),
+    duplicateReads: duplicateReads(standing),
+  }
 }
 
 function byClass(standing: Accounting): TokensByKind {

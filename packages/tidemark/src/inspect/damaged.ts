@@ -2,7 +2,6 @@
 import { type Damage, emptySession, reduce, viewOf } from '@tidemark/core'
 import type { ReadRecord } from '@tidemark/wire'
 import type { ReadLog } from '../reading/read-log.ts'
-import { redact } from './redact.ts'
 import type { DamagedPlace } from './report.ts'
 
 /** In the order of lines; the files of side agents come after the session's own. */
@@ -29,5 +28,11 @@ function structuralDamage(records: readonly ReadRecord[]): readonly Damage[] {
 }
 
 function told({ kind, line, why }: Damage): DamagedPlace {
-  return { kind, line, why: redact(why) }
+  return { kind, line, why }
+}
+
+/** Why the log, or that of one of its agents, could not be read to its end; null where it could. */
+export function brokenOffAt({ fault, agents }: ReadLog): string | null {
+  const broken = agents.find((agent) => typeof agent.fault === 'string')
+  return fault ?? (broken === undefined ? null : `${broken.path}: ${broken.fault}`)
 }

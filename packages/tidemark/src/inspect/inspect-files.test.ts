@@ -59,6 +59,13 @@ describe('what is named', () => {
   })
 })
 
+it('a folder without any session is told, beside the others', async () => {
+  const bare = join(folder, 'old', 'bare')
+  mkdirSync(bare)
+  const { logs, unreadable } = await findNamedLogs([bare, old])
+  expect([logs.length, unreadable]).toEqual([1, [{ file: bare, why: `${bare} has no session in it.` }]])
+})
+
 describe('reports', () => {
   it('count a copied response in the file given first', async () => {
     const counts = async (paths: readonly string[]) => {

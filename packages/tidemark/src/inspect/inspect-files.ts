@@ -54,6 +54,8 @@ export async function findNamedLogs(
   for (const path of paths) {
     const found = await findLogs([path], signal === undefined ? {} : { signal })
     for (const log of found.logs) if (!logs.has(log.path)) logs.set(log.path, named(log, path))
+    if (found.logs.length === 0 && found.problems.length === 0)
+      unreadable.push({ file: path, why: `${path} has no session in it.` })
     for (const problem of found.problems) unreadable.push({ file: problem.path, why: problem.message })
   }
   return { logs: [...logs.values()], unreadable }

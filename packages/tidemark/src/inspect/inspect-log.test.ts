@@ -302,6 +302,55 @@ describe('copies', () => {
   })
 })
 
+describe('a uuid that was there before', () => {
+  const again = (teller: Teller, id: string, content: Content, requestId: string): void => {
+    const first = teller.records.find((record) => record.type === 'assistant')
+    answer(teller, id, content, { usage: usage(0, 5), requestId })
+    const last = teller.records.at(-1)
+    if (first === undefined || last === undefined) throw new Error('nothing was told')
+    teller.records.splice(-1, 1, { ...last, uuid: first.uuid } as SessionRecord)
+  }
+
+  it('does not hide another answer: it is a call, it cost something, and it filled the context', () => {
+    const tell = (teller: Teller) => {
+      teller.user('go')
+      answer(teller, 'm1', 'one', { usage: usage(0, 1_000) })
+    }
+    const once = inspected(tell)
+    const report = inspected((teller) => {
+      tell(teller)
+      again(teller, 'm2', [read1, { type: 'text', text: TEXT }], 'req-other')
+    })
+    expect(report).toMatchObject({ apiCalls: 2, toolCalls: 1, callsWithoutUsage: 0 })
+    expect(report.usage.cacheCreation).toBe(1_005)
+    expect(report.costUsd).toBeGreaterThan(once.costUsd ?? Number.NaN)
+    expect(report.byTool.map(({ tool }) => tool)).toEqual(['Read'])
+    expect(report.largest[0]).toMatchObject({ kind: 'text', line: 3 })
+    expect(report.damaged.map(({ kind }) => kind)).toEqual(['duplicate-uuid'])
+  })
+
+  it('is a copy where it says the same, and then gives no more than a fuller usage', () => {
+    const report = inspected((teller) => {
+      teller.user('go')
+      answer(teller, 'm1', [read1], { usage: usage(0, 1_000, { output_tokens: 1 }), requestId: 'r' })
+      again(teller, 'm1', [read1], 'r')
+    })
+    expect(report).toMatchObject({ apiCalls: 1, toolCalls: 1 })
+    expect(report.usage.output).toBe(100)
+    expect(report.byTool.map(({ calls }) => calls)).toEqual([1])
+  })
+
+  it('does not hide another prompt', () => {
+    const report = inspected((teller) => {
+      teller.user('go')
+      const [first] = teller.records
+      teller.foreign({ ...first, message: { role: 'user', content: 'and on' } } as SessionRecord)
+      teller.foreign({ ...first } as SessionRecord)
+    })
+    expect(report.userMessages).toBe(2)
+  })
+})
+
 it('side agents are in the totals and have a line of their own, but not in the context', () => {
   const agent = new Teller('agent')
   agent.user('look for it')
@@ -351,6 +400,21 @@ it('secrets are in none of the texts', () => {
   expect(report.firstPrompt).toBe('use [redacted] please')
 })
 
+it('secrets are in no name either', () => {
+  const secret = `AKIA${'ABCDEFG234567ABC'}`
+  const tool = `mcp__${secret}__x`
+  const report = inspected((teller) => {
+    teller.user('go')
+    const call = { type: 'tool_use', id: 't1', name: tool, input: { query: 'x' } }
+    answer(teller, 'm1', [call], { usage: usage(0, 1), model: `own-${secret}` })
+    teller.result('t1', TEXT)
+  })
+  expect(JSON.stringify(report)).not.toContain(secret)
+  expect(report.byTool.map((share) => share.tool)).toEqual(['mcp__[redacted]__x'])
+  expect(report.largest[0]?.tool).toBe('mcp__[redacted]__x')
+  expect(report.spending[0]?.model).toBe('own-[redacted]')
+})
+
 it('a log of which nothing is an answer has an empty report', () => {
   const report = inspected((teller) => teller.user('hello?'))
   expect(report).toMatchObject({
@@ -360,6 +424,18 @@ it('a log of which nothing is an answer has an empty report', () => {
     peakContextTokens: 0,
     estimator: { turns: 0, medianAbsError: null, bias: null, excluded: [] },
   })
+})
+
+it("a log that broke off says so, its own or an agent's", () => {
+  const fault = 'the gzip data ends early: nothing behind this could be read'
+  const teller = new Teller()
+  story(teller)
+  const rules = () => ({ catalogue: modelCatalogue, dayOf: daysIn('UTC'), seenCalls: new Set<string>() })
+  const log = logOf(teller)
+  expect(inspectLog(log, rules()).brokenOff).toBe(null)
+  expect(inspectLog({ ...log, fault }, rules()).brokenOff).toBe(fault)
+  const agents = [{ agent: 'scout', path: 'agent-scout.jsonl.gz', records: [], damage: [], fault }]
+  expect(inspectLog({ ...log, agents }, rules()).brokenOff).toBe(`agent-scout.jsonl.gz: ${fault}`)
 })
 
 it('a thousand faults are enough', () => {

@@ -6,12 +6,12 @@ import { agentReports } from './agents.ts'
 import { type Call, callsOf } from './calls.ts'
 import { contentsOf } from './content.ts'
 import { type Curve, curveOf } from './context-curve.ts'
-import { damagedPlaces } from './damaged.ts'
+import { brokenOffAt, damagedPlaces } from './damaged.ts'
 import { createEstimates, type Estimates } from './estimates.ts'
 import { estimatorReport } from './estimator-report.ts'
 import { largestItems } from './large-items.ts'
 import { promptsIn } from './prompts.ts'
-import { redact } from './redact.ts'
+import { redactAll } from './redact.ts'
 import type { SessionReport } from './report.ts'
 import { dollars, moneyReport, type PricedCall, priceCall, sumMoney } from './spending.ts'
 import { type DayOf, spendingTable } from './spending-table.ts'
@@ -32,8 +32,9 @@ export function inspectLog(log: ReadLog, rules: InspectRules): SessionReport {
   for (const { key } of all) rules.seenCalls.add(key)
   const estimates = createEstimates(rules.catalogue)
   const { money, ...counted } = countedCalls(all, { log, rules, estimates })
-  return {
+  return redactAll({
     ...identityOf(log),
+    brokenOff: brokenOffAt(log),
     ...counted,
     ...promptsIn(records),
     ...contextOfLog(curveOf(records, all), all, { log, rules }),
@@ -41,7 +42,7 @@ export function inspectLog(log: ReadLog, rules: InspectRules): SessionReport {
     estimator: estimatorReport(records, log.format, estimates),
     ...money,
     damaged: damagedPlaces(log),
-  }
+  })
 }
 
 interface Reading {
@@ -71,7 +72,7 @@ function identityOf({ path, format, records, meta, agents }: ReadLog) {
     file: path,
     format,
     sessionId,
-    project: cwd === null ? null : redact(cwd),
+    project: cwd,
     startedAt,
     endedAt,
     durationMs: Number.isNaN(span) ? null : span,

@@ -14,6 +14,7 @@ import {
 import type { ReadRecord } from '@tidemark/wire'
 import type { EstimateBlock } from './estimates.ts'
 import { redact } from './redact.ts'
+import { createRepeatedLines } from './repeated-lines.ts'
 import type { LargeItem } from './report.ts'
 
 const MOST = 10
@@ -30,11 +31,10 @@ export function largestItems(
   most: number = MOST,
 ): readonly LargeItem[] {
   const calls = new Map<string, Source>()
-  const lines = new Set<string>()
+  const lines = createRepeatedLines()
   let items: LargeItem[] = []
   for (const { record, line } of read) {
-    if (!isKnown(record) || lines.has(record.uuid)) continue
-    lines.add(record.uuid)
+    if (!isKnown(record) || lines.isRepeated(record)) continue
     for (const block of blocksIn(record)) {
       if (isToolUse(block)) calls.set(block.id, { tool: block.name, what: inputWords(block.input) })
       items.push({ ...itemOf(block, record, calls), tokens: estimate(block), line })

@@ -2,6 +2,7 @@
 import type { SessionRecord } from '@tidemark/core'
 import { typedText } from '@tidemark/wire'
 import { redact } from './redact.ts'
+import { createRepeatedLines } from './repeated-lines.ts'
 
 const FIRST_WORDS = 300
 
@@ -9,14 +10,15 @@ export function promptsIn(records: Iterable<SessionRecord>): {
   readonly userMessages: number
   readonly firstPrompt: string | null
 } {
-  const lines = new Set<string>()
+  const lines = createRepeatedLines()
+  let userMessages = 0
   let firstPrompt: string | null = null
   for (const record of records) {
     if (record.uuid === undefined) continue
     const text = typedText(record)
-    if (text === null) continue
-    lines.add(record.uuid)
+    if (text === null || lines.isRepeated(record)) continue
+    userMessages += 1
     firstPrompt ??= redact(text.slice(0, 10 * FIRST_WORDS)).slice(0, FIRST_WORDS)
   }
-  return { userMessages: lines.size, firstPrompt }
+  return { userMessages, firstPrompt }
 }

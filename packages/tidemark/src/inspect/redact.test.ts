@@ -50,6 +50,20 @@ describe('a credential that is known by its own letters', () => {
     expect(redact(`say "${secret}" twice: ${secret}.`)).toBe('say "[redacted]" twice: [redacted].')
   })
 
+  it.each([
+    [`-pghp_${mixed(36)}`, '-p[redacted]'],
+    [`foo_ghp_${mixed(36)}`, 'foo_[redacted]'],
+    [`xAKIA${capitals(16)}`, 'x[redacted]'],
+    [`mcp__AKIA${capitals(16)}__x`, 'mcp__[redacted]__x'],
+    [`keysk-ant-api03-${mixed(40)}`, 'key[redacted]'],
+    [`K=xsk-proj-${mixed(48)}`, 'K=x[redacted]'],
+    [`tokenglpat-${mixed(20)}`, 'token[redacted]'],
+    [`x_AIza${mixed(35)}`, 'x_[redacted]'],
+    [`jwt_eyJ${mixed(20)}.eyJ${mixed(40)}.${mixed(30)}`, 'jwt_[redacted]'],
+  ])('is found behind a word that it is glued to: %s', (text, expected) => {
+    expect(redact(text)).toBe(expected)
+  })
+
   it('is found in a path and in a command', () => {
     expect(redact(`/tmp/${`ghp_${mixed(36)}`}/notes.md`)).toBe('/tmp/[redacted]/notes.md')
     expect(redact(`git clone https://${`ghp_${mixed(36)}`}@github.com/a/b`)).toBe(
@@ -89,6 +103,24 @@ describe('a credential that is known by what stands before it', () => {
     ['https://x.test/cb?access_token=abcdef123&x=1', 'https://x.test/cb?access_token=[redacted]&x=1'],
     ['Endpoint=x;AccountKey=abcdefgh12345678==;', 'Endpoint=x;AccountKey=[redacted];'],
     ['curl -s -u admin:hunter2 https://x.test', 'curl -s -u admin:[redacted] https://x.test'],
+    ['aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPx', 'aws_secret_access_key = [redacted]'],
+    ['password = spHunter99', 'password = [redacted]'],
+    ['password =spHunter99', 'password =[redacted]'],
+    ['password= spHunter99', 'password= [redacted]'],
+    ['db.password := goHunter99', 'db.password := [redacted]'],
+    ['passwd = 40817263', 'passwd = [redacted]'],
+    ['PGPASSWORD=pgHunter99 psql', 'PGPASSWORD=[redacted] psql'],
+    ['DBPASSWORD=xHunter99', 'DBPASSWORD=[redacted]'],
+    ['DB_PASSWORD2=xHunter99', 'DB_PASSWORD2=[redacted]'],
+    ['SECRET_KEY_BASE=0123456789abcdef', 'SECRET_KEY_BASE=[redacted]'],
+    ['{"dbPassword": "xHunter99"}', '{"dbPassword": "[redacted]"}'],
+    ['mysql -pmyHunter99 shop', 'mysql -p[redacted] shop'],
+    ['mysqldump -u root -pmyHunter99 shop', 'mysqldump -u root -p[redacted] shop'],
+    ["mariadb -p'my Hunter' shop", "mariadb -p'[redacted]' shop"],
+    ['sshpass -p hunter2 ssh host', 'sshpass -p [redacted] ssh host'],
+    ['docker login -u me -p hunter2 x.test', 'docker login -u me -p [redacted] x.test'],
+    ['redis-cli -h cache -a hunter2 ping', 'redis-cli -h cache -a [redacted] ping'],
+    ['openssl rsa -passin pass:hunter2 -in a', 'openssl rsa -passin pass:[redacted] -in a'],
   ])('%s', (text, expected) => {
     expect(redact(text)).toBe(expected)
   })
@@ -127,6 +159,18 @@ describe('what is no credential stays', () => {
     'describe("accessToken", () => {})',
     'if (password === undefined) return',
     'token: AsyncIterable<Token>',
+    'OLDPWD=/home/user/shop PWD=/home/user',
+    'password = readPassword1(line)',
+    'token = tokens2[index]',
+    'password === stored1Password',
+    'secret = config.secrets.sha256',
+    'token => token.value1',
+    'max_tokens = 16000, total_tokens = 12k5678',
+    'mysql -p -u root shop',
+    'mysql -P3306 -p"$PASSWORD" shop',
+    'docker run -p 8080:80 image',
+    'task-proj-configuration-for-many-things',
+    'mcp__github__create_pull_request_review_comment',
   ])('%s', (text) => {
     expect(redact(text)).toBe(text)
   })
@@ -143,6 +187,9 @@ it('takes no more than a moment for texts that lead patterns astray', () => {
     'token_'.repeat(10_000),
     `curl ${'-u '.repeat(10_000)}`,
     'https://a:'.repeat(5_000),
+    'mysql '.repeat(5_000),
+    'passwor'.repeat(5_000),
+    'password = '.repeat(3_000),
   ]
   expect(astray.map(redact)).toEqual(astray)
 })

@@ -14,6 +14,8 @@ export interface SessionReport {
   readonly startedAt: string | null
   readonly endedAt: string | null
   readonly durationMs: number | null
+  /** Why the log could not be read to its end, so that all figures are of a part; null where it could. */
+  readonly brokenOff: string | null
   /** Lines that hold something, whatever it is. */
   readonly records: number
   /** Requests that were answered, those of side agents among them. */

@@ -26,6 +26,7 @@ const figures = (sessions: number, calls: number) => ({
 
 it('are of all sessions, by day newest first, by model and project dearest first', () => {
   expect(totalsOf(reports)).toEqual({
+    since: null,
     ...figures(3, 4),
     costUsd: null,
     pricedUsd: 3.5,
@@ -46,8 +47,31 @@ it('are of all sessions, by day newest first, by model and project dearest first
   })
 })
 
+it('since a day are of what was spent from then on', () => {
+  const totals = totalsOf(reports, '2026-03-10')
+  expect(totals).toMatchObject({ since: '2026-03-10', ...figures(2, 2), costUsd: 1.5, pricedUsd: 1.5 })
+  expect(totals.byDay.map(({ name }) => name)).toEqual(['2026-03-10'])
+  expect(totals.byModel.map(({ name, costUsd }) => [name, costUsd])).toEqual([
+    ['opus', 1],
+    ['sonnet', 0.5],
+  ])
+  expect(totals.byProject.map(({ name, costUsd }) => [name, costUsd])).toEqual([['/shop', 1.5]])
+})
+
+it.each([
+  ['/home/user/shop/.worktrees/12', '/home/user/shop'],
+  ['/home/user/shop/.worktrees/fix-login/packages/web', '/home/user/shop'],
+  ['/home/user/shop/.claude/worktrees/brave-fox', '/home/user/shop'],
+  ['/home/user/.worktrees', '/home/user/.worktrees'],
+  ['/home/user/worktrees/shop', '/home/user/worktrees/shop'],
+])('a project in %s is that of %s', (folder, expected) => {
+  const { byProject } = totalsOf([report(folder, [spent('2026-03-09', 'opus', 1)])])
+  expect(byProject.map(({ name }) => name)).toEqual([expected])
+})
+
 it('of nothing are nothing', () => {
   expect(totalsOf([])).toEqual({
+    since: null,
     sessions: 0,
     apiCalls: 0,
     usage: { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 },

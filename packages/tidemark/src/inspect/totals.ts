@@ -1,5 +1,6 @@
 /** Many sessions added up: in all, by day, by model, by project. */
 import type { SessionReport, UsageTotals } from './report.ts'
+import { repositoryOf } from './repository.ts'
 import { addUsage, hitRateOf, NO_USAGE } from './usage-totals.ts'
 
 export interface Total {
@@ -15,6 +16,8 @@ export interface Total {
 }
 
 export interface Totals extends Omit<Total, 'name'> {
+  /** The day from which on everything is counted, as YYYY-MM-DD; null where all of it is. */
+  readonly since: string | null
   /** Newest first. */
   readonly byDay: readonly Total[]
   /** Dearest first, and so the projects. */
@@ -24,16 +27,22 @@ export interface Totals extends Omit<Total, 'name'> {
 
 const UNKNOWN = 'unknown'
 
-export function totalsOf(reports: readonly SessionReport[]): Totals {
-  const parts = reports.flatMap(partsOf)
+/** `since`: a day as YYYY-MM-DD; what was spent before it, or on a day that nobody knows, is left out. */
+export function totalsOf(reports: readonly SessionReport[], since: string | null = null): Totals {
+  const parts = reports.flatMap(partsOf).filter(({ day }) => since === null || isFrom(since, day))
   const { name, ...all } = added('all', parts)
   return {
+    since,
     ...all,
-    sessions: reports.length,
+    sessions: since === null ? reports.length : all.sessions,
     byDay: grouped(parts, (part) => part.day).sort((one, other) => (one.name < other.name ? 1 : -1)),
     byModel: grouped(parts, (part) => part.model).sort(dearer),
     byProject: grouped(parts, (part) => part.project).sort(dearer),
   }
+}
+
+function isFrom(since: string, day: string): boolean {
+  return day !== UNKNOWN && day >= since
 }
 
 interface Part {
@@ -51,7 +60,7 @@ function partsOf(report: SessionReport): readonly Part[] {
     ...row,
     report,
     day: row.day ?? UNKNOWN,
-    project: report.project ?? UNKNOWN,
+    project: report.project === null ? UNKNOWN : repositoryOf(report.project),
   }))
 }
 

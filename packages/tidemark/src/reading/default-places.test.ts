@@ -1,3 +1,4 @@
+import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { logFolder, text, userLine } from '../../test/log-folder.ts'
@@ -50,5 +51,18 @@ describe('where sessions are kept', () => {
     expect(logs.map(({ path }) => path)).toEqual([paths[1], paths[3], paths[0], paths[2]])
     const none = await findDefaultLogs({}, defaultPlaces({}, join(folder.path, 'nobody')))
     expect(none).toEqual({ logs: [], problems: [] })
+  })
+
+  it('one that is there and cannot be looked at is told, and the others are searched', async () => {
+    const folder = logFolder()
+    const path = folder.file('.codex/sessions/rollout-2026-01-02T03-04-05-x.jsonl', text(userLine('a')))
+    // In a circle of links nobody finds anything, not even who may read everything.
+    symlinkSync(join(folder.path, '.claude'), join(folder.path, '.claude'))
+    const { logs, problems } = await findDefaultLogs({}, defaultPlaces({}, folder.path))
+    expect(logs.map((log) => log.path)).toEqual([path])
+    const projects = join(folder.path, '.claude', 'projects')
+    expect(problems).toEqual([
+      { path: projects, message: expect.stringContaining(`${projects} cannot be read: ELOOP`) },
+    ])
   })
 })

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { TidemarkError } from '@tidemark/core'
 import { errorCode, type FilePort, type OpenFile } from '../files/file-port.ts'
 import { ioFailed } from '../files/io-failed.ts'
 import { appendAll } from '../files/whole-file.ts'
@@ -18,7 +19,7 @@ export interface NewFile {
 export async function createNewFile(files: FilePort, path: string): Promise<NewFile> {
   const draft = join(dirname(path), `.draft-${randomUUID()}`)
   const failed = (error: unknown): never => {
-    throw ioFailed(`write ${path}`, error, { path })
+    throw ioFailed(`write ${path}`, renamed(error, draft, path), { path })
   }
   const file =
     (await files.open(draft, 'create').catch(failed)) ?? failed(new Error(`${draft} is there already`))
@@ -38,6 +39,12 @@ export async function createNewFile(files: FilePort, path: string): Promise<NewF
       await files.remove(draft)
     },
   }
+}
+
+/** Nobody knows the draft: what the system says of it is said of the file that was asked for. */
+function renamed(error: unknown, draft: string, path: string): unknown {
+  if (!(error instanceof Error) || error instanceof TidemarkError) return error
+  return new Error(error.message.replaceAll(draft, path), { cause: error })
 }
 
 async function append(file: OpenFile, path: string, text: string): Promise<void> {

@@ -33,6 +33,8 @@ export interface LogEnd {
   /** In the order of lines. */
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
+  /** Why there may be more that could not be read, or null; it is among the damage too. */
+  readonly fault: string | null
 }
 
 /** A line, and the records that count from it on. */
@@ -122,7 +124,7 @@ function createReading(format: LogFormat): Reading {
       const { records, damage, meta } = reader.end(rest.text)
       if (fault !== null) flaws.add('torn-line', lines, fault)
       const last = { ...rest, line, records }
-      return { lines, damage: inLineOrder(damage, flaws.list), meta, last }
+      return { lines, damage: inLineOrder(damage, flaws.list), meta, fault, last }
     },
   }
 }

@@ -21,6 +21,8 @@ export interface ReadLog {
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
   readonly agents: readonly AgentLog[]
+  /** Why the file could not be read to its end; absent or null where it could. */
+  readonly fault?: string | null
 }
 
 /** A conversation that an agent had on the session's behalf. Its records fold into a session of their own. */
@@ -31,6 +33,8 @@ export interface AgentLog {
   readonly records: readonly ReadRecord[]
   /** Of its own file; what is wrong with the session's is told there. */
   readonly damage: readonly Damage[]
+  /** Why its own file could not be read to its end. */
+  readonly fault?: string | null
 }
 
 export interface ReadOptions extends FeedOptions {
@@ -61,8 +65,8 @@ async function agentPathsOf(log: string | FoundLog): Promise<readonly string[]> 
 }
 
 /** What an agent's file says in the main conversation's place, if anything. */
-function asAgent({ path, meta, records, damage }: ReadLog): readonly AgentLog[] {
-  return records.length === 0 ? [] : [{ agent: meta.agent ?? path, path, records, damage }]
+function asAgent({ path, meta, records, damage, fault = null }: ReadLog): readonly AgentLog[] {
+  return records.length === 0 ? [] : [{ agent: meta.agent ?? path, path, records, damage, fault }]
 }
 
 async function readFile(path: string, options: FeedOptions): Promise<ReadLog | LogRefusal> {

@@ -76,15 +76,15 @@ async function attempt<T>(under: Walk, path: string, look: () => Promise<T>): Pr
   }
 }
 
-/** Those of the folders that are there. */
+/** Those of the folders that are there, or of which nobody can say: a walk then tells why. */
 export async function existing(folders: readonly string[]): Promise<readonly string[]> {
-  const there = await Promise.all(folders.map(isFolder))
+  const there = await Promise.all(folders.map(mayBeFolder))
   return folders.filter((_, index) => there[index])
 }
 
-function isFolder(path: string): Promise<boolean> {
+function mayBeFolder(path: string): Promise<boolean> {
   return stat(path).then(
     (stats) => stats.isDirectory(),
-    () => false,
+    (error: unknown) => refuseForError(path, error).reason !== 'missing',
   )
 }

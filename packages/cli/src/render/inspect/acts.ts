@@ -1,6 +1,6 @@
 /** The compactions and clearings of a session, in order. */
 import type { ClearingFound, CompactionFound, SessionReport } from 'tidemark'
-import { count, tokens } from '../figures.ts'
+import { count, tokens, whole } from '../figures.ts'
 import { heading } from '../layout.ts'
 import type { Screen } from '../screen.ts'
 import { cutEnd, left, right } from '../width.ts'
@@ -75,5 +75,5 @@ function size(amount: number | null): string {
 }
 
 function place({ afterCall, at }: Place, { moments }: Screen): string {
-  return `after call ${afterCall}${at === null ? '' : `, ${moments.full(at)}`}`
+  return `after call ${whole(afterCall)}${at === null ? '' : `, ${moments.full(at)}`}`
 }

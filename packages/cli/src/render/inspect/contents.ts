@@ -1,7 +1,7 @@
 /** What filled the context: by class, by tool, the largest items, files read again. */
 import type { LargeItem, SessionReport, TokensByKind } from 'tidemark'
 import { bar } from '../bar.ts'
-import { count, percent, tokens } from '../figures.ts'
+import { count, percent, tokens, whole } from '../figures.ts'
 import { heading } from '../layout.ts'
 import type { Screen } from '../screen.ts'
 import { cutEnd, cutStart, left, right } from '../width.ts'
@@ -56,7 +56,7 @@ export function tools({ byTool }: SessionReport, screen: Screen): readonly strin
   const rows = shownTools.map(({ tool, calls, requestTokens, resultTokens }) => {
     const drawn = left(bar((requestTokens + resultTokens) / most, width, screen.symbols), width)
     const name = left(cutEnd(shown(tool), NAME - 1, screen.symbols.more), NAME)
-    const figures = right(String(calls), 9) + right(tokens(requestTokens), 9) + right(tokens(resultTokens), 9)
+    const figures = right(whole(calls), 9) + right(tokens(requestTokens), 9) + right(tokens(resultTokens), 9)
     return `  ${name}${screen.colors.cyan(drawn)}${figures}`
   })
   return [
@@ -103,12 +103,12 @@ export function readAgain({ duplicateReads, project }: SessionReport, screen: Sc
   const wasted = duplicateReads.reduce((sum, read) => sum + read.tokens, 0)
   const rows = duplicateReads.slice(0, MOST_READS).map((read) => {
     const path = cutStart(projectPath(read.path, project), screen.columns - 18, screen.symbols.more)
-    return `${right(tokens(read.tokens), 8)}  ${left(`${read.count}${screen.symbols.times}`, 6)}${screen.colors.dim(path)}`
+    return `${right(tokens(read.tokens), 8)}  ${left(`${whole(read.count)}${screen.symbols.times}`, 6)}${screen.colors.dim(path)}`
   })
   return [
     heading(
       'Read again',
-      `${count(duplicateReads.length, 'file')}, ${tokens(wasted)} tokens spent twice`,
+      `${count(duplicateReads.length, 'file')}, ${tokens(wasted)} tokens spent again`,
       screen,
     ),
     ...rows,

@@ -1,10 +1,11 @@
 /** Which session it is, and the figures that say most, at one look. */
 import { basename } from 'node:path'
 import type { SessionReport } from 'tidemark'
-import { cost, count, duration, limit, percent, tokens, wholePercent } from '../figures.ts'
+import { cost, count, duration, limit, percent, tokens, whole, wholePercent } from '../figures.ts'
 import type { Screen } from '../screen.ts'
 import { cutEnd, cutStart, left, right, widthOf } from '../width.ts'
-import { shown, shownPath } from './shown.ts'
+import { wrap } from '../wrap.ts'
+import { projectName, shown, shownPath } from './shown.ts'
 
 export function head(report: SessionReport, screen: Screen): readonly string[] {
   const { columns, colors, symbols } = screen
@@ -19,7 +20,7 @@ export function head(report: SessionReport, screen: Screen): readonly string[] {
 }
 
 function project({ project: folder }: SessionReport): string {
-  return folder === null ? '' : shown(basename(folder) || folder)
+  return folder === null ? '' : shown(projectName(folder))
 }
 
 function modelsIn({ models }: SessionReport): string {
@@ -31,6 +32,13 @@ function span({ startedAt, endedAt, durationMs }: SessionReport, { moments, symb
   const isOneDay = moments.day(startedAt) === moments.day(endedAt)
   const end = isOneDay ? moments.time(endedAt) : moments.full(endedAt)
   return `${moments.full(startedAt)} ${symbols.dash} ${end} (${duration(durationMs)})`
+}
+
+/** What is missing makes every figure on the page one of a part, so it comes before them. */
+export function brokenOff({ brokenOff: why }: SessionReport, screen: Screen): readonly string[] {
+  if (why === null) return []
+  const text = `${shown(why)}. All figures are of the part before it`
+  return wrap(text, screen.columns, `${screen.symbols.warning} `).map(screen.colors.yellow)
 }
 
 /** As many facts on a line as it takes. */
@@ -76,9 +84,9 @@ function tilesOf(report: SessionReport): readonly Tile[] {
     { name: 'peak context', value: peak(report) },
     { name: 'cost', value: cost(report.costUsd, report.money.pricedUsd) },
     { name: 'cache hits', value: hitRate === null ? '?' : percent(hitRate) },
-    { name: 'calls', value: apiCalls.toLocaleString('en-US') },
-    { name: 'tools', value: toolCalls.toLocaleString('en-US') },
-    { name: 'prompts', value: userMessages.toLocaleString('en-US') },
+    { name: 'calls', value: whole(apiCalls) },
+    { name: 'tools', value: whole(toolCalls) },
+    { name: 'prompts', value: whole(userMessages) },
   ]
 }
 

@@ -1,6 +1,6 @@
 /** The context over the calls of a session, as a filled curve with its limits and the rewrites below it. */
 import type { ContextCurve } from 'tidemark'
-import { limit } from '../figures.ts'
+import { limit, whole } from '../figures.ts'
 import type { Screen } from '../screen.ts'
 import { right, widthOf } from '../width.ts'
 import { labelOf, rowOf, type Scale, scaleFor } from './scale.ts'
@@ -120,7 +120,7 @@ function callLine({ points }: ContextCurve, width: number, { colors, moments, sy
   const [first, last] = [points[0]?.at ?? '', points.at(-1)?.at ?? '']
   const isOneDay = moments.day(first) === moments.day(last)
   const name = (number: number, at: string): string =>
-    `call ${number} ${symbols.dot} ${isOneDay ? moments.time(at) : moments.full(at)}`
+    `call ${whole(number)} ${symbols.dot} ${isOneDay ? moments.time(at) : moments.full(at)}`
   const begin = name(1, first)
   const end = points.length === 1 ? '' : name(points.length, last)
   const gap = width - widthOf(begin) - widthOf(end)

@@ -1,6 +1,6 @@
 /** How good the estimates were, what side agents did, and, last, what a person should know about the log. */
 import type { DamagedPlace, SessionReport } from 'tidemark'
-import { cost, count, percent, tokens } from '../figures.ts'
+import { cost, count, percent, tokens, whole } from '../figures.ts'
 import { heading } from '../layout.ts'
 import type { Screen } from '../screen.ts'
 import { cutEnd, left, right } from '../width.ts'
@@ -20,7 +20,7 @@ export function estimator({ estimator: found }: SessionReport, screen: Screen): 
   const { turns, medianAbsError, bias, excluded } = found
   if (turns === 0 || medianAbsError === null || bias === null) return []
   const direction = Math.abs(bias) < 0.0005 ? 'off' : bias > 0 ? 'over' : 'under'
-  const apart = excluded.map(({ reason, count: number }) => `${number} ${REASONS[reason] ?? reason}`)
+  const apart = excluded.map(({ reason, count: number }) => `${whole(number)} ${REASONS[reason] ?? reason}`)
   const text = `${count(turns, 'turn')} predicted: off by ${tokens(medianAbsError)} tokens (median), ${percent(Math.abs(bias))} ${direction} in all`
   return [
     screen.colors.bold('Estimator'),
@@ -45,16 +45,30 @@ export function agents(report: SessionReport, screen: Screen): readonly string[]
     const name = left(cutEnd(shown(agent.id), room, screen.symbols.more), room)
     return `  ${name}${right(count(agent.apiCalls, 'call'), 12)}${right(cost(agent.costUsd, 0), 10)}`
   })
-  return [heading('Side agents', `${all.length}, with ${count(calls, 'call')}`, screen), ...rows]
+  return [heading('Side agents', `${whole(all.length)}, with ${count(calls, 'call')}`, screen), ...rows]
 }
 
-const MOST_KINDS = 6
+const MOST_KINDS = 8
 
 export function warnings(report: SessionReport, screen: Screen): readonly string[] {
   const { symbols, colors } = screen
-  const kinds = [...Map.groupBy(report.damaged, ({ kind }) => kind).values()]
-  const lines = [...kinds.slice(0, MOST_KINDS).map(damageLine), ...uncounted(report)]
+  const kinds = [...Map.groupBy(report.damaged, reasonOf).values()]
+  const more = kinds.length - MOST_KINDS
+  const lines = [
+    ...kinds.slice(0, MOST_KINDS).map(damageLine),
+    ...(more > 0 ? [`and ${count(more, 'kind')} of damage more (--json lists them all)`] : []),
+    ...uncounted(report),
+  ]
   return lines.flatMap((line) => wrap(line, screen.columns, `${symbols.warning} `).map(colors.yellow))
+}
+
+/** What makes two places alike: the reason, but for the ids and numbers in it. */
+function reasonOf({ kind, why }: DamagedPlace): string {
+  const reason = why
+    .replace(/^lines \d+ to \d+: /, '')
+    .replace(/(?<=\b(?:uuid|record|parent|of) )\S+(?= )|^\S+(?= (?:has|is|was) )/g, '')
+    .replace(/\S*\d\S*/g, '')
+  return `${kind} ${reason}`
 }
 
 /** The first of its kind speaks for the others. */
@@ -64,7 +78,7 @@ function damageLine(places: readonly DamagedPlace[]): string {
   const file = first.file === undefined ? '' : `${shownPath(first.file)}, `
   // Neighbouring lines with one trouble name themselves.
   const isNamed = first.line === 0 || first.why.startsWith('lines ')
-  const place = isNamed ? file : `${file}line ${first.line}: `
+  const place = isNamed ? file : `${file}line ${whole(first.line)}: `
   const others = places.length - 1
   return `${place}${shown(first.why)}${others > 0 ? ` (and ${count(others, 'place')} more like it)` : ''}`
 }
@@ -74,8 +88,17 @@ function uncounted({ copiedCalls, callsWithoutUsage, format }: SessionReport): r
     ...(copiedCalls > 0
       ? [`${count(copiedCalls, 'call')} of it stood in a session given before and count there`]
       : []),
-    ...(callsWithoutUsage > 0 && format !== 'codex'
-      ? [`${count(callsWithoutUsage, 'answer')} without usage in the log: tokens and cost are not known`]
+    ...(callsWithoutUsage > 0
+      ? [
+          `${count(callsWithoutUsage, 'answer')} without usage in the log: ${unknownCost(format, callsWithoutUsage)}`,
+        ]
       : []),
   ]
+}
+
+/** Codex counts its calls itself, so one that it did not count is no part of the total. */
+function unknownCost(format: SessionReport['format'], answers: number): string {
+  if (format !== 'codex') return 'tokens and cost are not known'
+  const [are, they] = answers === 1 ? ['it is', 'it'] : ['they are', 'they']
+  return `${are} in none of the figures, and what ${they} cost is not known`
 }

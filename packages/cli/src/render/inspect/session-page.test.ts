@@ -209,6 +209,7 @@ function crowded(given: SessionReport): SessionReport {
     damaged,
     copiedCalls: 12_345,
     callsWithoutUsage: 12_345,
+    brokenOff: long,
   }
 }
 
@@ -218,6 +219,55 @@ describe('no line is wider than the screen', () => {
       const lines = sessionPage(shown, screen(columns)).split('\n')
       expect(lines.filter((line) => widthOf(line) > columns)).toEqual([])
     }
+  })
+})
+
+describe('warnings', () => {
+  const warned = (given: Partial<SessionReport>) =>
+    sessionPage({ ...report, ...given }, screen(160))
+      .split('\n')
+      .filter((line) => /^!|^ {2}\S/.test(line))
+      .slice(-9)
+      .filter((line) => line.startsWith('!'))
+
+  it('with different reasons stand apart; those that differ in a name alone do not', () => {
+    const uuid = (one: number) => `7e57ed00-0000-4000-8000-00000000000${one}`
+    const damaged: SessionReport['damaged'] = [
+      { kind: 'torn-line', line: 4, why: 'the last line was cut off; it is set aside' },
+      { kind: 'torn-line', line: 5, why: 'the gzip data ends early: nothing behind this could be read' },
+      ...[1, 2, 3].map((one) => ({
+        kind: 'duplicate-uuid' as const,
+        line: one,
+        why: `the uuid ${uuid(one)} was there before`,
+        uuid: uuid(one),
+      })),
+      { kind: 'bad-json', line: 7, why: 'lines 7 to 9: no JSON' },
+      { kind: 'bad-json', line: 12, why: 'no JSON' },
+    ]
+    expect(warned({ damaged })).toEqual([
+      '! line 4: the last line was cut off; it is set aside',
+      '! line 5: the gzip data ends early: nothing behind this could be read',
+      `! line 1: the uuid ${uuid(1)} was there before (and 2 places more like it)`,
+      '! lines 7 to 9: no JSON (and 1 place more like it)',
+    ])
+  })
+
+  it('that are too many are counted', () => {
+    const damaged = Array.from({ length: 12 }, (_, line) => ({
+      kind: 'bad-shape' as const,
+      line: line + 1,
+      why: `reason ${'abcdefghijkl'[line]}`,
+    }))
+    expect(warned({ damaged }).at(-1)).toBe('! and 4 kinds of damage more (--json lists them all)')
+  })
+
+  it('say of Codex too that answers have no usage', () => {
+    expect(warned({ format: 'codex', callsWithoutUsage: 1 })).toEqual([
+      '! 1 answer without usage in the log: it is in none of the figures, and what it cost is not known',
+    ])
+    expect(warned({ callsWithoutUsage: 2 })).toEqual([
+      '! 2 answers without usage in the log: tokens and cost are not known',
+    ])
   })
 })
 

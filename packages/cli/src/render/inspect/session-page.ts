@@ -5,19 +5,23 @@ import { type Draw, heading, pair, stacked } from '../layout.ts'
 import type { Screen } from '../screen.ts'
 import { acts, marksOf } from './acts.ts'
 import { classes, largest, readAgain, tools } from './contents.ts'
-import { head, nothingSent, tiles } from './head.ts'
+import { brokenOff, head, nothingSent, tiles } from './head.ts'
 import { money } from './money.ts'
 import { plot } from './plot.ts'
 import { agents, estimator, warnings } from './remarks.ts'
 import { rowOf, scaleFor } from './scale.ts'
+import { sinceThen } from './since-then.ts'
 
-export function sessionPage(report: SessionReport, screen: Screen): string {
+/** `sinceDay`: where only what was used from that day on was asked for; the page is of the whole session all the same. */
+export function sessionPage(report: SessionReport, screen: Screen, sinceDay: string | null = null): string {
   const of =
     (draw: (report: SessionReport, screen: Screen) => readonly string[]): Draw =>
     (on) =>
       draw(report, on)
   const blocks = [
     head(report, screen),
+    brokenOff(report, screen),
+    sinceThen([report], sinceDay, screen),
     report.apiCalls + report.copiedCalls > 0 ? tiles(report, screen) : nothingSent(report),
     context(report, screen),
     pair(of(classes), of(tools))(screen),

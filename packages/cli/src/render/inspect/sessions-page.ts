@@ -1,11 +1,13 @@
 /** Many sessions: a table, totals by day, model and project, and how to look into one. */
 import { basename } from 'node:path'
-import { type SessionReport, type Total, totalsOf } from 'tidemark'
-import { cost, count, percent, tokens } from '../figures.ts'
+import { type SessionReport, shortIds, totalsOf } from 'tidemark'
+import { cost, count, percent, tokens, whole } from '../figures.ts'
 import { heading, pair, stacked } from '../layout.ts'
 import type { Screen } from '../screen.ts'
 import { type Column, table } from '../table.ts'
-import { shown } from './shown.ts'
+import { wrap } from '../wrap.ts'
+import { projectName, shown, shownPath } from './shown.ts'
+import { sinceThen, spent } from './since-then.ts'
 import { shortProjects, totalsTable } from './totals-table.ts'
 
 export interface SessionsView {
@@ -13,6 +15,8 @@ export interface SessionsView {
   readonly rows: number
   /** Sessions that were found and not read. */
   readonly left: number
+  /** From which day on totals are counted; null for all. */
+  readonly sinceDay: string | null
   /** Somebody is there to be told how to go on. */
   readonly isWatched: boolean
 }
@@ -21,18 +25,19 @@ const HINT = 'To look into one: the same command with --session NUMBER, or with 
 
 export function sessionsPage(
   sessions: readonly SessionReport[],
-  { rows, left, isWatched }: SessionsView,
+  { rows, left, sinceDay, isWatched }: SessionsView,
   screen: Screen,
 ): string {
   const listed = rows === 0 ? sessions : sessions.slice(0, rows)
-  const totals = totalsOf(sessions)
-  const all = { ...totals, name: 'all' }
+  const totals = totalsOf(sessions, sinceDay)
   const blocks = [
+    brokenOff(sessions, screen),
     [
-      heading('Sessions', summary(all), screen),
-      ...table(listed.map(numbered), sessionColumns(screen), screen),
+      heading('Sessions', `${count(sessions.length, 'session')}, ${spent(totalsOf(sessions))}`, screen),
+      ...table(numbered(listed), sessionColumns(screen), screen),
       ...rest(sessions.length - listed.length, left, screen),
     ],
+    sinceThen(sessions, sinceDay, screen),
     totalsTable('By day', totals.byDay, screen),
     pair(
       (on) => totalsTable('By model', totals.byModel, on),
@@ -44,18 +49,25 @@ export function sessionsPage(
   return `${stacked(blocks).join('\n')}\n`
 }
 
-function summary({ sessions, apiCalls, costUsd, pricedUsd, hitRate }: Total): string {
-  const hits = hitRate === null ? '' : `, ${percent(hitRate)} cache hits`
-  return `${count(sessions, 'session')}, ${count(apiCalls, 'call')}, ${cost(costUsd, pricedUsd)}${hits}`
+/** What is missing makes the sums ones of a part, so it comes before them. */
+function brokenOff(sessions: readonly SessionReport[], screen: Screen): readonly string[] {
+  const broken = sessions.filter((report) => report.brokenOff !== null)
+  if (broken.length === 0) return []
+  const [are, they] = broken.length === 1 ? ['is', 'it'] : ['are', 'they']
+  const files = broken.map(({ file }) => shownPath(basename(file))).join(', ')
+  const text = `${count(broken.length, 'session')} broke off and ${are} counted as far as ${they} could be read: ${files}`
+  return wrap(text, screen.columns, `${screen.symbols.warning} `).map(screen.colors.yellow)
 }
 
 interface Numbered {
   readonly number: number
+  readonly id: string
   readonly report: SessionReport
 }
 
-function numbered(report: SessionReport, index: number): Numbered {
-  return { number: index + 1, report }
+function numbered(reports: readonly SessionReport[]): readonly Numbered[] {
+  const ids = shortIds(reports)
+  return reports.map((report, index) => ({ number: index + 1, id: ids[index] ?? '', report }))
 }
 
 /** From this width on there is room for the id. */
@@ -63,7 +75,7 @@ const ROOM_FOR_ID = 100
 
 function sessionColumns({ moments, colors, columns: width }: Screen): readonly Column<Numbered>[] {
   const columns: readonly Column<Numbered>[] = [
-    { title: '#', align: 'right', text: ({ number }) => String(number), paint: colors.dim },
+    { title: '#', align: 'right', text: ({ number }) => whole(number), paint: colors.dim },
     {
       title: 'started',
       text: ({ report }) => (report.startedAt === null ? '?' : moments.full(report.startedAt)),
@@ -73,13 +85,13 @@ function sessionColumns({ moments, colors, columns: width }: Screen): readonly C
       : [
           {
             title: 'id',
-            text: ({ report }: Numbered) => (report.sessionId ?? '').slice(0, 8),
+            text: ({ id }: Numbered) => shown(id),
             paint: colors.dim,
           },
         ]),
-    { title: 'project', gives: 'end', text: ({ report }) => shown(basename(report.project ?? '')) },
+    { title: 'project', gives: 'end', text: ({ report }) => shown(projectName(report.project ?? '')) },
     { title: 'model', gives: 'end', text: ({ report }) => shown(shortModel(report.models)) },
-    { title: 'calls', align: 'right', text: ({ report }) => String(report.apiCalls) },
+    { title: 'calls', align: 'right', text: ({ report }) => whole(report.apiCalls) },
     { title: 'peak', align: 'right', text: ({ report }) => tokens(report.peakContextTokens) },
     {
       title: 'hits',

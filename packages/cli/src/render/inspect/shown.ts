@@ -1,6 +1,7 @@
 /** Text of a log on its way to the screen: without secrets, in one line, unable to drive the terminal. */
 import { homedir } from 'node:os'
-import { redact } from 'tidemark'
+import { basename } from 'node:path'
+import { redact, repositoryOf } from 'tidemark'
 
 export function shown(text: string): string {
   return (
@@ -19,6 +20,12 @@ export function shownPath(path: string, home: string = homedir()): string {
   const text = shown(path)
   const inside = insideOf(text, home)
   return inside === null ? text : inside === '' ? '~' : `~/${inside}`
+}
+
+/** The last part of the path of its repository. */
+export function projectName(folder: string): string {
+  const repository = repositoryOf(folder)
+  return basename(repository) || repository
 }
 
 /** Within the session's project, from there; else as any path. */

@@ -1,6 +1,6 @@
 /** Sessions added up by one of their sides: a row for each day, model or project. */
 import type { Total } from 'tidemark'
-import { cost, percent, tokens } from '../figures.ts'
+import { cost, percent, tokens, whole } from '../figures.ts'
 import type { Screen } from '../screen.ts'
 import { type Column, table } from '../table.ts'
 import { shown } from './shown.ts'
@@ -11,8 +11,8 @@ export function totalsTable(title: string, totals: readonly Total[], screen: Scr
   if (totals.length < 2) return []
   const columns: readonly Column<Total>[] = [
     { title, gives: 'end', text: ({ name }) => shown(name) },
-    { title: 'sessions', align: 'right', text: ({ sessions }) => String(sessions) },
-    { title: 'calls', align: 'right', text: ({ apiCalls }) => String(apiCalls) },
+    { title: 'sessions', align: 'right', text: ({ sessions }) => whole(sessions) },
+    { title: 'calls', align: 'right', text: ({ apiCalls }) => whole(apiCalls) },
     {
       title: 'tokens',
       align: 'right',
@@ -29,7 +29,7 @@ export function totalsTable(title: string, totals: readonly Total[], screen: Scr
   const more = totals.length - MOST_TOTALS
   return [
     ...table(totals.slice(0, MOST_TOTALS), columns, screen),
-    ...(more > 0 ? [screen.colors.dim(`${screen.symbols.more} and ${more} more`)] : []),
+    ...(more > 0 ? [screen.colors.dim(`${screen.symbols.more} and ${whole(more)} more`)] : []),
   ]
 }
 

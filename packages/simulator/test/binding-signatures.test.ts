@@ -2,12 +2,12 @@
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, result, simulate, type Told, tokens, user } from './ask.ts'
-import { BASE, CONTROLS, conversation, thinker } from './thinker.ts'
+import { CONTROLS, conversation, REQUEST, thinker } from './thinker.ts'
 
 describe('the newest response', () => {
   const MODIFIED =
     'messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.'
-  const shown = { ...BASE, thinking: { type: 'adaptive', display: 'summarized' } }
+  const shown = { ...REQUEST, thinking: { type: 'adaptive', display: 'summarized' } }
   const edit = (content: readonly { type: string }[]): readonly object[] =>
     content.map((block) => (block.type === 'thinking' ? { ...block, thinking: 'something else' } : block))
 
@@ -44,10 +44,10 @@ describe('the newest response', () => {
       }),
     }
     const simulator = simulate(twice)
-    const first = await ask(simulator, { ...BASE, messages: [user('look')] })
+    const first = await ask(simulator, { ...REQUEST, messages: [user('look')] })
     const [one, two, tool] = first.body.content
     const send = (...content: readonly object[]): Promise<Told> =>
-      ask(simulator, { ...BASE, messages: [user('look'), assistant(...content), user(result('toolu_1'))] })
+      ask(simulator, { ...REQUEST, messages: [user('look'), assistant(...content), user(result('toolu_1'))] })
     expect((await send(one, two, tool)).status).toBe(200)
     expect((await send(tool)).status).toBe(200)
     expect((await send(one, tool)).body.error.message).toBe(MODIFIED)
@@ -55,11 +55,11 @@ describe('the newest response', () => {
 
   it('has signatures that cannot be cut or altered', async () => {
     const simulator = simulate(thinker)
-    const first = await ask(simulator, { ...BASE, messages: [user('hi')] })
+    const first = await ask(simulator, { ...REQUEST, messages: [user('hi')] })
     const [thought, ...rest] = first.body.content
     const send = (signature: string): Promise<Told> =>
       ask(simulator, {
-        ...BASE,
+        ...REQUEST,
         messages: [user('hi'), assistant({ ...thought, signature }, ...rest), user('go')],
       })
     const { signature } = thought
@@ -98,7 +98,7 @@ describe('signatures', () => {
         ],
       }),
     })
-    const { body } = await ask(simulator, { ...BASE, max_tokens: 2_000, messages: [user('hi')] })
+    const { body } = await ask(simulator, { ...REQUEST, max_tokens: 2_000, messages: [user('hi')] })
     expect(Math.round(body.content[0].signature.length * 0.205 - 38)).toBe(1_000)
   })
 })
@@ -126,11 +126,11 @@ describe('what the server takes away', () => {
     const asked = { betas: ['mid-conversation-system-clear-at-2026-08-21'] }
     const note = { role: 'system', content: 'be quick', clear_at: 'next_user_message' }
     const start = [user('look'), note]
-    const first = await ask(simulator, { ...BASE, messages: start }, asked)
+    const first = await ask(simulator, { ...REQUEST, messages: start }, asked)
     const rest = [{ role: 'assistant', content: first.body.content }, user('go')]
-    expect((await ask(simulator, { ...BASE, messages: [...start, ...rest] }, asked)).status).toBe(200)
-    expect((await ask(simulator, { ...BASE, messages: [user('look'), ...rest] }, asked)).status).toBe(400)
+    expect((await ask(simulator, { ...REQUEST, messages: [...start, ...rest] }, asked)).status).toBe(200)
+    expect((await ask(simulator, { ...REQUEST, messages: [user('look'), ...rest] }, asked)).status).toBe(400)
     const reworded = [user('look'), { ...note, content: 'be slow' }, ...rest]
-    expect((await ask(simulator, { ...BASE, messages: reworded }, asked)).status).toBe(400)
+    expect((await ask(simulator, { ...REQUEST, messages: reworded }, asked)).status).toBe(400)
   })
 })

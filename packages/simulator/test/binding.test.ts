@@ -3,11 +3,11 @@ import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { type Asked, ask, assistant, MARK, result, simulate, TOOL, type Told, text, user } from './ask.ts'
 import {
-  BASE,
   CONTROLS,
   type Conversation,
   contentOf,
   conversation,
+  REQUEST,
   replaced,
   thinker,
   withoutThinking,
@@ -190,7 +190,7 @@ describe.each(ROWS)('$name', ({ change, invalid }) => {
 
   it('is not looked at by a model that binds nothing', async () => {
     const model = 'claude-fable-5'
-    const talk = await conversation(thinker, { ...BASE, model })
+    const talk = await conversation(thinker, { ...REQUEST, model })
     const told = await ask(talk.simulator, { ...talk.base, messages: talk.messages, ...change(talk) })
     expect(told.status).toBe(200)
   })
@@ -267,7 +267,7 @@ describe('thinking of another model', () => {
     { from: 'claude-opus-5-5', to: 'claude-sonnet-5', reads: false },
     { from: 'claude-fable-5', to: 'claude-opus-5-5', reads: false },
   ])('$to reads $from: $reads', async ({ from, to, reads }) => {
-    const { simulator, messages, base } = await conversation(thinker, { ...BASE, model: from })
+    const { simulator, messages, base } = await conversation(thinker, { ...REQUEST, model: from })
     const told = await ask(simulator, { ...base, model: to, messages }, { betas: [CONTROLS] })
     expect(told.status).toBe(200)
     expect(told.body.input_transformations).toEqual(
@@ -295,7 +295,7 @@ describe('thinking of another model', () => {
       two: { organization: 'org_2', workspace: 'w' },
     }
     const simulator = simulate({ ...thinker, accounts })
-    const body = { ...BASE, model: 'claude-haiku-5-5', messages: [user('hi')] }
+    const body = { ...REQUEST, model: 'claude-haiku-5-5', messages: [user('hi')] }
     const first = await ask(simulator, body, { headers: { 'x-api-key': 'one' } })
     const messages = [user('hi'), { role: 'assistant', content: first.body.content }, user('go')]
     const told = await ask(

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, simulate, TOOL, type Told, user } from './ask.ts'
-import { ASKED, BASE, BETA, blockFrom, CONTROLS, STRICT, summarizes } from './summaries.ts'
+import { ASKED, BETA, blockFrom, CONTROLS, REQUEST, STRICT, summarizes } from './summaries.ts'
 
 describe('thinking in kept turns', () => {
   /** u0, a1 (thinks), u2, a3 (thinks), u4; the first two are summarised. */
-  async function talk(base: object = BASE) {
+  async function talk(base: object = REQUEST) {
     const simulator = simulate({ script: summarizes })
     const messages: object[] = [user('first')]
     for (const next of ['second', 'third']) {
@@ -24,9 +24,13 @@ describe('thinking in kept turns', () => {
   ): Promise<Told> {
     const { simulator, messages } = await talk()
     const cut = change.cut ?? 2
-    const block = await blockFrom(simulator, messages.slice(0, cut), { ...BASE, ...change.summariser })
+    const block = await blockFrom(simulator, messages.slice(0, cut), { ...REQUEST, ...change.summariser })
     const next = [assistant(block), ...(change.between ?? []), ...messages.slice(cut)]
-    return ask(simulator, { ...BASE, ...STRICT, ...change.now, messages: next }, { betas: [BETA, CONTROLS] })
+    return ask(
+      simulator,
+      { ...REQUEST, ...STRICT, ...change.now, messages: next },
+      { betas: [BETA, CONTROLS] },
+    )
   }
 
   it('stays valid behind the block', async () => {
@@ -64,10 +68,10 @@ describe('thinking in kept turns', () => {
   it('is lost when the first kept message would be one with the last summarised one', async () => {
     const simulator = simulate({ script: summarizes })
     const start = [user('first'), user('and')]
-    const reply = await ask(simulator, { ...BASE, messages: start })
+    const reply = await ask(simulator, { ...REQUEST, messages: start })
     const kept = [user('and'), { role: 'assistant', content: reply.body.content }, user('go')]
     const block = await blockFrom(simulator, [user('first')])
-    const told = await ask(simulator, { ...BASE, messages: [assistant(block), ...kept] }, ASKED)
+    const told = await ask(simulator, { ...REQUEST, messages: [assistant(block), ...kept] }, ASKED)
     expect(told.status).toBe(400)
   })
 
@@ -80,7 +84,7 @@ describe('thinking in kept turns', () => {
     const { simulator, messages } = await talk()
     const block = await blockFrom(simulator, messages.slice(0, 2))
     const next = [assistant(block), user('second!'), ...messages.slice(3)]
-    const told = await ask(simulator, { ...BASE, messages: next }, ASKED)
+    const told = await ask(simulator, { ...REQUEST, messages: next }, ASKED)
     expect(told.status).toBe(400)
   })
 
@@ -88,11 +92,11 @@ describe('thinking in kept turns', () => {
     const { simulator, messages } = await talk()
     const first = await blockFrom(simulator, messages.slice(0, 2))
     const second = [assistant(first), ...messages.slice(2)]
-    const reply = await ask(simulator, { ...BASE, messages: second }, ASKED)
+    const reply = await ask(simulator, { ...REQUEST, messages: second }, ASKED)
     const third = [...second, { role: 'assistant', content: reply.body.content }, user('fourth')]
     const block = await blockFrom(simulator, third.slice(0, 3))
     const kept = [assistant(block), ...third.slice(3)]
-    const told = await ask(simulator, { ...BASE, ...STRICT, messages: kept }, { betas: [BETA, CONTROLS] })
+    const told = await ask(simulator, { ...REQUEST, ...STRICT, messages: kept }, { betas: [BETA, CONTROLS] })
     expect(told.status).toBe(200)
     expect(told.body.input_transformations).toEqual([])
   })
@@ -101,13 +105,13 @@ describe('thinking in kept turns', () => {
     const { simulator, messages } = await talk()
     const block = await blockFrom(simulator, messages.slice(0, 2))
     const kept = [assistant(block), ...messages.slice(2)]
-    const reply = await ask(simulator, { ...BASE, messages: kept }, ASKED)
+    const reply = await ask(simulator, { ...REQUEST, messages: kept }, ASKED)
     const thought = { role: 'assistant', content: reply.body.content }
     // The summarised messages are back, and the block is gone: what was thought behind it no longer holds.
     const undone = [...messages, thought, user('fourth')]
-    expect((await ask(simulator, { ...BASE, messages: undone }, ASKED)).status).toBe(400)
+    expect((await ask(simulator, { ...REQUEST, messages: undone }, ASKED)).status).toBe(400)
     expect(
-      (await ask(simulator, { ...BASE, messages: [...kept, thought, user('fourth')] }, ASKED)).status,
+      (await ask(simulator, { ...REQUEST, messages: [...kept, thought, user('fourth')] }, ASKED)).status,
     ).toBe(200)
   })
 })

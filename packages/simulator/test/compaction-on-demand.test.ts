@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, call, figuresOf, MARK, result, simulate, text, tokens, user } from './ask.ts'
-import { ASKED, BASE, BETA, blockFrom, COMPACT, HISTORY, summarizes } from './summaries.ts'
+import { ASKED, BETA, blockFrom, COMPACT, HISTORY, REQUEST, summarizes } from './summaries.ts'
 
 describe('a summary on demand', () => {
   it('is a signed block and nothing else', async () => {
     const simulator = simulate({ script: summarizes })
-    const { body } = await ask(simulator, { ...BASE, ...COMPACT, messages: HISTORY }, ASKED)
+    const { body } = await ask(simulator, { ...REQUEST, ...COMPACT, messages: HISTORY }, ASKED)
     expect(body).toMatchObject({
       stop_reason: 'compaction',
       content: [{ type: 'compaction', content: 'It was about looking.', signature: expect.any(String) }],
@@ -33,7 +33,7 @@ describe('a summary on demand', () => {
     const response = await simulator.fetch('http://simulator/v1/messages', {
       method: 'POST',
       headers: { 'x-api-key': 'k', 'anthropic-version': '2026-10-21', 'anthropic-beta': BETA },
-      body: JSON.stringify({ ...BASE, ...COMPACT, messages: HISTORY, stream: true }),
+      body: JSON.stringify({ ...REQUEST, ...COMPACT, messages: HISTORY, stream: true }),
     })
     const events = (await response.text()).match(/^event: .*$/gm)
     expect(events).toEqual(
@@ -59,7 +59,7 @@ describe('a summary on demand', () => {
     for (const instructions of ['Keep names.', '  ', undefined])
       await ask(
         simulator,
-        { ...BASE, compaction: { type: 'summarize', instructions }, messages: HISTORY },
+        { ...REQUEST, compaction: { type: 'summarize', instructions }, messages: HISTORY },
         ASKED,
       )
     expect(seen[0]).toBe('Keep names.')
@@ -70,8 +70,8 @@ describe('a summary on demand', () => {
   it('reads the cache of the conversation it summarises', async () => {
     const simulator = simulate({ script: summarizes })
     const messages = [user(text(tokens(600), MARK)), assistant('seen'), user('good')]
-    await ask(simulator, { ...BASE, messages })
-    const { body } = await ask(simulator, { ...BASE, ...COMPACT, messages }, ASKED)
+    await ask(simulator, { ...REQUEST, messages })
+    const { body } = await ask(simulator, { ...REQUEST, ...COMPACT, messages }, ASKED)
     expect(body.usage.iterations[0].cache_read_input_tokens).toBeGreaterThan(600)
   })
 
@@ -85,7 +85,7 @@ describe('a summary on demand', () => {
     })
     const block = await blockFrom(simulator, HISTORY)
     const next = [assistant(block), user('go on')]
-    const told = await ask(simulator, { ...BASE, messages: next }, ASKED)
+    const told = await ask(simulator, { ...REQUEST, messages: next }, ASKED)
     expect(told.status).toBe(200)
     expect(shown[1]).toEqual(next)
   })
@@ -105,7 +105,7 @@ describe('a summary on demand', () => {
     { name: 'no text', reply: { blocks: [] }, stop: 'end_turn' },
   ])('is missing after $name', async ({ reply, stop }) => {
     const simulator = simulate({ script: () => reply })
-    const { body, status } = await ask(simulator, { ...BASE, ...COMPACT, messages: HISTORY }, ASKED)
+    const { body, status } = await ask(simulator, { ...REQUEST, ...COMPACT, messages: HISTORY }, ASKED)
     expect({ status, content: body.content, stop: body.stop_reason }).toEqual({
       status: 200,
       content: [],
@@ -118,14 +118,14 @@ describe('a summary on demand', () => {
     const simulator = simulate({ script: summarizes })
     const block = await blockFrom(simulator, HISTORY)
     const system = tokens(600)
-    const body = { ...BASE, system, messages: [assistant({ ...block, ...MARK }), user('go on')] }
+    const body = { ...REQUEST, system, messages: [assistant({ ...block, ...MARK }), user('go on')] }
     await ask(simulator, body, ASKED)
     expect(figuresOf(await ask(simulator, body, ASKED)).read).toBeGreaterThan(600)
   })
 
   it('is ignored when tokens are only counted', async () => {
     const path = '/v1/messages/count_tokens'
-    const { max_tokens: _, ...base } = BASE
+    const { max_tokens: _, ...base } = REQUEST
     const plain = await ask(simulate(), { ...base, messages: HISTORY }, { path })
     const told = await ask(simulate(), { ...base, ...COMPACT, messages: HISTORY }, { path, ...ASKED })
     expect(told.body).toEqual(plain.body)

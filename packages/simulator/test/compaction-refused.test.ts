@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, call, simulate, user } from './ask.ts'
-import { ASKED, BASE, BETA, blockFrom, COMPACT, HISTORY, summarizes } from './summaries.ts'
+import { ASKED, BETA, blockFrom, COMPACT, HISTORY, REQUEST, summarizes } from './summaries.ts'
 
 describe('what is refused', () => {
   const rows: readonly {
@@ -97,7 +97,7 @@ describe('what is refused', () => {
     const block = await blockFrom(simulator, HISTORY)
     const told = await ask(
       simulator,
-      { ...BASE, ...body(block) },
+      { ...REQUEST, ...body(block) },
       { betas: [BETA, 'inline-tools-2026-09-15'] },
     )
     expect(told.status).toBe(400)
@@ -105,7 +105,7 @@ describe('what is refused', () => {
   })
 
   it('context_management beside it', async () => {
-    const body = { ...BASE, ...COMPACT, context_management: { edits: [] }, messages: HISTORY }
+    const body = { ...REQUEST, ...COMPACT, context_management: { edits: [] }, messages: HISTORY }
     const told = await ask(simulate(), body, { betas: [BETA, 'context-management-2025-06-27'] })
     expect(told.body.error.message).toBe('compaction: cannot be combined with `context_management`')
   })
@@ -115,7 +115,7 @@ describe('what is refused', () => {
     const block = await blockFrom(simulator, HISTORY)
     const told = await ask(
       simulator,
-      { ...BASE, messages: [assistant({ ...block, citations: null }), user('x')] },
+      { ...REQUEST, messages: [assistant({ ...block, citations: null }), user('x')] },
       ASKED,
     )
     expect(told.body.error.message).toBe(
@@ -130,7 +130,7 @@ describe('what is refused', () => {
         fault: { type: 'status', status: 529, details: { error_code: 'compaction_unavailable' } },
       }),
     })
-    const told = await ask(simulator, { ...BASE, ...COMPACT, messages: HISTORY }, ASKED)
+    const told = await ask(simulator, { ...REQUEST, ...COMPACT, messages: HISTORY }, ASKED)
     expect(told.status).toBe(529)
     expect(told.body.error).toMatchObject({
       type: 'overloaded_error',

@@ -2,7 +2,7 @@
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, simulate, tokens, user } from './ask.ts'
-import { BASE, BETA, blockFrom, HISTORY, summarizes } from './summaries.ts'
+import { BETA, blockFrom, HISTORY, REQUEST, summarizes } from './summaries.ts'
 
 describe('compaction at a threshold', () => {
   const EDIT = 'compact-2026-01-12'
@@ -16,7 +16,7 @@ describe('compaction at a threshold', () => {
   const options: SimulatorOptions = { script: summarizes }
 
   it('summarises on the way and answers behind the summary', async () => {
-    const { body } = await ask(simulate(options), { ...BASE, ...edit(), messages: long }, asked)
+    const { body } = await ask(simulate(options), { ...REQUEST, ...edit(), messages: long }, asked)
     expect(body.content.map((block: { type: string }) => block.type)).toEqual([
       'compaction',
       'thinking',
@@ -39,7 +39,7 @@ describe('compaction at a threshold', () => {
   it('stops behind the summary where it is told to', async () => {
     const { body } = await ask(
       simulate(options),
-      { ...BASE, ...edit({ pause_after_compaction: true }), messages: long },
+      { ...REQUEST, ...edit({ pause_after_compaction: true }), messages: long },
       asked,
     )
     expect(body).toMatchObject({
@@ -50,7 +50,7 @@ describe('compaction at a threshold', () => {
   })
 
   it('does nothing below the threshold', async () => {
-    const { body } = await ask(simulate(options), { ...BASE, ...edit(), messages: HISTORY }, asked)
+    const { body } = await ask(simulate(options), { ...REQUEST, ...edit(), messages: HISTORY }, asked)
     expect(body.content.map((block: { type: string }) => block.type)).toEqual(['thinking', 'text'])
     expect(body.usage.iterations).toHaveLength(1)
   })
@@ -60,9 +60,9 @@ describe('compaction at a threshold', () => {
     { name: 'without them', front: [] },
   ])('is gone on from, $name', async ({ front }) => {
     const simulator = simulate(options)
-    const { body } = await ask(simulator, { ...BASE, ...edit(), messages: long }, asked)
+    const { body } = await ask(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
     const messages = [...front, { role: 'assistant', content: body.content }, user('next')]
-    const told = await ask(simulator, { ...BASE, ...edit(), messages }, asked)
+    const told = await ask(simulator, { ...REQUEST, ...edit(), messages }, asked)
     expect(told.status).toBe(200)
     expect(told.body.usage.input_tokens).toBeLessThan(100)
   })
@@ -71,11 +71,11 @@ describe('compaction at a threshold', () => {
     const simulator = simulate(options)
     const { body } = await ask(
       simulator,
-      { ...BASE, ...edit({ pause_after_compaction: true }), messages: long },
+      { ...REQUEST, ...edit({ pause_after_compaction: true }), messages: long },
       asked,
     )
     const messages = [...long, { role: 'assistant', content: body.content }]
-    expect((await ask(simulator, { ...BASE, ...edit(), messages }, asked)).status).toBe(200)
+    expect((await ask(simulator, { ...REQUEST, ...edit(), messages }, asked)).status).toBe(200)
   })
 
   it('leaves an empty block where no summary came, which does nothing when sent back', async () => {
@@ -85,17 +85,21 @@ describe('compaction at a threshold', () => {
           ? { blocks: [{ type: 'tool_use', name: 'look', input: {} }] }
           : { blocks: [{ type: 'text', text: 'ok' }] },
     })
-    const { body } = await ask(simulator, { ...BASE, ...edit(), messages: long }, asked)
+    const { body } = await ask(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
     expect(body.content[0]).toEqual({ type: 'compaction', content: null, encrypted_content: null })
     const messages = [...long, { role: 'assistant', content: body.content }, user('next')]
-    const told = await ask(simulator, { ...BASE, ...edit({ pause_after_compaction: true }), messages }, asked)
+    const told = await ask(
+      simulator,
+      { ...REQUEST, ...edit({ pause_after_compaction: true }), messages },
+      asked,
+    )
     expect(told.body.usage.iterations[0].input_tokens).toBeGreaterThan(51_000)
   })
 
   it('cannot run on a conversation that begins with a signed block', async () => {
     const simulator = simulate(options)
     const block = await blockFrom(simulator, HISTORY)
-    const body = { ...BASE, ...edit(), messages: [assistant(block), user('x')] }
+    const body = { ...REQUEST, ...edit(), messages: [assistant(block), user('x')] }
     expect((await ask(simulator, body, { betas: [BETA, EDIT] })).status).toBe(400)
   })
 
@@ -104,7 +108,7 @@ describe('compaction at a threshold', () => {
       method: 'POST',
       headers: { 'x-api-key': 'k', 'anthropic-version': '2026-10-21', 'anthropic-beta': EDIT },
       body: JSON.stringify({
-        ...BASE,
+        ...REQUEST,
         ...edit({ pause_after_compaction: true }),
         messages: long,
         stream: true,

@@ -7,7 +7,7 @@ import { type Asked, ask, assistant, figuresOf, MARK, simulate, TOOL, text, toke
 const TOOLS = [{ ...TOOL, description: tokens(600, 'tool') }]
 const SYSTEM = [text(tokens(600, 'system'), MARK)]
 const MESSAGES = [user(text(tokens(600, 'message'), MARK))]
-const BASE = { tools: [{ ...TOOLS[0], ...MARK }], system: SYSTEM, messages: MESSAGES }
+const REQUEST = { tools: [{ ...TOOLS[0], ...MARK }], system: SYSTEM, messages: MESSAGES }
 const LOOK = [{ ...TOOLS[0], ...MARK }]
 
 type Kept = 'nothing' | 'tools' | 'system' | 'messages'
@@ -294,8 +294,8 @@ describe('a change between two requests', () => {
     async ({ before = {}, after, always, asked = always, options, kept, reason }) => {
       const simulator = simulate(options)
       const diagnostics = (id: string | null): object => ({ diagnostics: { previous_message_id: id } })
-      const first = await ask(simulator, { ...BASE, ...before, ...diagnostics(null) }, always)
-      const told = await ask(simulator, { ...BASE, ...after, ...diagnostics(first.body.id) }, asked)
+      const first = await ask(simulator, { ...REQUEST, ...before, ...diagnostics(null) }, always)
+      const told = await ask(simulator, { ...REQUEST, ...after, ...diagnostics(first.body.id) }, asked)
       expect(told.status).toBe(200)
       expect(figuresOf(told).read).toBe(tokensUpTo(simulator, kept))
       expect(told.body.diagnostics?.cache_miss_reason.type ?? null).toBe(reason)

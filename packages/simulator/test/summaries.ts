@@ -6,7 +6,7 @@ export const MODEL = 'claude-fable-5-1'
 export const BETA = 'compact-2026-09-04'
 export const CONTROLS = 'thinking-binding-controls-2026-08-01'
 export const ASKED = { betas: [BETA] }
-export const BASE = { model: MODEL, max_tokens: 400, system: 'You help.', tools: [TOOL] }
+export const REQUEST = { model: MODEL, max_tokens: 400, system: 'You help.', tools: [TOOL] }
 export const COMPACT = { compaction: { type: 'summarize' } }
 export const STRICT = { thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'error' } } }
 
@@ -25,7 +25,7 @@ export const HISTORY = [user('look'), assistant('seen'), user('good')]
 export async function blockFrom(
   simulator: ReturnType<typeof simulate>,
   messages: readonly object[],
-  base: object = BASE,
+  base: object = REQUEST,
 ): Promise<object> {
   const { body } = await ask(simulator, { ...base, ...COMPACT, messages }, ASKED)
   return body.content[0]

@@ -28,11 +28,11 @@ export interface Conversation {
   readonly base: object
 }
 
-export const BASE = { model: MODEL, system: 'You help.', tools: [TOOL], max_tokens: 200 }
+export const REQUEST = { model: MODEL, system: 'You help.', tools: [TOOL], max_tokens: 200 }
 
 export async function conversation(
   options: SimulatorOptions = thinker,
-  base: object = BASE,
+  base: object = REQUEST,
 ): Promise<Conversation> {
   const simulator = simulate(options)
   const messages: object[] = [

@@ -6,14 +6,14 @@ import { type Asked, ask, assistant, MARK, MODEL, result, simulate, TOOL, type T
 const BETA = 'message-threads-2026-08-12'
 const ASKED: Asked = { betas: [BETA] }
 const CREATE = { thread: { type: 'create' } }
-const BASE = { system: 'You help.', tools: [TOOL] }
+const REQUEST = { system: 'You help.', tools: [TOOL] }
 
 function on(id: string): object {
   return { thread: { type: 'continue', previous_message_id: id } }
 }
 
 async function start(simulator: Simulator, more: object = {}): Promise<string> {
-  const { body } = await ask(simulator, { ...BASE, ...CREATE, messages: [user('hi')], ...more }, ASKED)
+  const { body } = await ask(simulator, { ...REQUEST, ...CREATE, messages: [user('hi')], ...more }, ASKED)
   return body.id
 }
 
@@ -24,7 +24,7 @@ describe('a thread', () => {
     const told = await ask(simulator, { ...on(id), messages: [user('and?')] }, ASKED)
     const whole = await ask(
       simulator,
-      { ...BASE, messages: [user('hi'), assistant('ok'), user('and?')] },
+      { ...REQUEST, messages: [user('hi'), assistant('ok'), user('and?')] },
       ASKED,
     )
     expect(told.status).toBe(200)
@@ -141,7 +141,7 @@ describe('what is refused', () => {
     const asked = { betas: [BETA, 'context-management-2025-06-27'] }
     const told = await ask(
       simulate(),
-      { ...BASE, ...CREATE, context_management, messages: [user('x')] },
+      { ...REQUEST, ...CREATE, context_management, messages: [user('x')] },
       asked,
     )
     expect(code(told)).toEqual([400, 'thread_unsupported_request'])
@@ -149,7 +149,7 @@ describe('what is refused', () => {
     const keep = { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] }
     const fine = await ask(
       simulate(),
-      { ...BASE, ...CREATE, context_management: keep, messages: [user('x')] },
+      { ...REQUEST, ...CREATE, context_management: keep, messages: [user('x')] },
       asked,
     )
     expect(fine.status).toBe(200)

@@ -22,7 +22,8 @@ export function identify(headers: Headers, accounts: Accounts | undefined): Iden
   const key = headers['x-api-key'] ?? bearer(headers.authorization)
   if (key === undefined || key === '')
     return { ok: false, refusal: refusal(401, 'x-api-key header is required') }
-  const account = accounts === undefined ? DEFAULT_ACCOUNT : accounts[key]
+  const account =
+    accounts === undefined ? DEFAULT_ACCOUNT : Object.hasOwn(accounts, key) ? accounts[key] : undefined
   if (account === undefined) return { ok: false, refusal: refusal(401, 'invalid x-api-key') }
   return withWorkspace(account, headers['anthropic-workspace-id'], accounts !== undefined)
 }

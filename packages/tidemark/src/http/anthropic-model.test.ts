@@ -135,6 +135,42 @@ describe('the Messages API over HTTP', () => {
     expect(waits).toEqual([500])
   })
 
+  it('does not take a slow reader for a silent provider', async () => {
+    const { model, clock } = modelOf([streamOf(frames)])
+    const types: string[] = []
+    for await (const event of model.stream(call)) {
+      types.push(event.type)
+      await clock.advance(5000)
+    }
+    expect(types.at(-1)).toBe('reply-ended')
+  })
+
+  it('a sign of life alone is no answer: what fails behind it is tried again', async () => {
+    const failure =
+      'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n'
+    const { model, waits } = modelOf([
+      streamOf(['event: ping\ndata: {"type":"ping"}\n\n', failure]),
+      streamOf(frames),
+    ])
+    expect([closing(await eventsFrom(model.stream(call))), waits]).toEqual([['reply-ended'], [500]])
+  })
+
+  it('hears a signal that is none of the platform’s', async () => {
+    const { model } = modelOf(['silence'])
+    const listeners: (() => void)[] = []
+    const signal = {
+      aborted: false,
+      addEventListener: (_: string, heard: () => void) => listeners.push(heard),
+      removeEventListener: () => {},
+    }
+    const reading = eventsFrom(model.stream(call, signal))
+    setImmediate(() => {
+      signal.aborted = true
+      for (const heard of listeners) heard()
+    })
+    expect(await reading).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted' } }])
+  })
+
   it('lets go at once when called off', async () => {
     const { model } = modelOf(['silence'])
     const controller = new AbortController()

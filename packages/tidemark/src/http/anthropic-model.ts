@@ -73,7 +73,7 @@ async function* streamed(settings: Settings, call: ModelCall, signal?: Signal): 
     let failed: (ReplyEvent & { readonly type: 'reply-failed' }) | null = null
     for await (const event of attempted(settings, call, signal)) {
       if (event.type === 'reply-failed' && !begun) failed = event
-      else {
+      else if (event.type !== 'reply-alive' || begun) {
         begun = true
         yield event
       }
@@ -139,11 +139,12 @@ async function* streamedEvents(response: Response, deadline: Deadline): AsyncGen
   let state = byteStart
   try {
     for await (const chunk of response.body ?? []) {
-      deadline.beat()
+      deadline.hold()
       const [next, events] = fromBytes(state, chunk)
       state = next
       yield* events
       if (state.stream.closed) return
+      deadline.beat()
     }
     yield* endBytes(state)[1]
   } catch (thrown) {

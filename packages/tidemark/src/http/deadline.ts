@@ -7,8 +7,10 @@ export type CalledOff = 'too-late' | 'aborted'
 export interface Deadline {
   readonly signal: AbortSignal
   readonly calledOff: CalledOff | null
-  /** Starts the time anew: something has come. */
+  /** Starts the time anew: we wait for the next thing to come. */
   beat(): void
+  /** Stops it: it is we who are busy, not the other side that is silent. */
+  hold(): void
   /** Lets go of timers and listeners. */
   end(): void
 }
@@ -19,12 +21,13 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
   const ended = new AbortController()
   let calledOff: CalledOff | null = null
   let last = clock.now()
+  let held = false
   const off = (why: CalledOff): void => {
     calledOff ??= why
     controller.abort()
   }
   const watch = async (): Promise<void> => {
-    for (let left = ms; left > 0; left = ms - (clock.now() - last)) {
+    for (let left = ms; left > 0; left = held ? ms : ms - (clock.now() - last)) {
       await clock.sleep(left, ended.signal)
       if (ended.signal.aborted) return
     }
@@ -32,7 +35,7 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
   }
   const aborted = (): void => off('aborted')
   if (outer?.aborted === true) aborted()
-  else if (outer instanceof AbortSignal) outer.addEventListener('abort', aborted, { once: true })
+  else listen(outer, 'addEventListener', aborted)
   void watch()
   return {
     signal: controller.signal,
@@ -40,11 +43,26 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
       return calledOff
     },
     beat: () => {
+      if (outer?.aborted === true) aborted()
       last = clock.now()
+      held = false
+    },
+    hold: () => {
+      held = true
     },
     end: () => {
       ended.abort()
-      if (outer instanceof AbortSignal) outer.removeEventListener('abort', aborted)
+      listen(outer, 'removeEventListener', aborted)
     },
   }
+}
+
+/** The engine's signal need only say whether it was aborted; where it can be listened to, it is. */
+function listen(
+  signal: Signal | undefined,
+  how: 'addEventListener' | 'removeEventListener',
+  aborted: () => void,
+): void {
+  const target = signal as (Signal & Partial<Pick<AbortSignal, typeof how>>) | undefined
+  target?.[how]?.('abort', aborted)
 }

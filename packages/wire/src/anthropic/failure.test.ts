@@ -198,3 +198,10 @@ describe('errorObject', () => {
     expect(errorObject(failed)).toEqual({ type: 'x_error', message: 'no', details: { error_code: 'y' } })
   })
 })
+
+it.each(['constructor', 'toString', '__proto__'])('a type or code named %s is no kind we know', (word) => {
+  const error = { type: word, message: 'odd', details: { error_code: word } }
+  expect(toFailure({ status: 400, body: JSON.stringify({ type: 'error', error }) }).kind).toBe(
+    'invalid-request',
+  )
+})

@@ -58,10 +58,15 @@ export function errorObject(failed: Failure): JsonObject {
 }
 
 function kindOf(body: ErrorBody, status: number | undefined): FailureKind | undefined {
-  const byCode = body.code === undefined ? undefined : BY_CODE[body.code]
+  const byCode = body.code === undefined ? undefined : known(BY_CODE, body.code)
   if (byCode !== undefined) return byCode
-  const byType = body.type === undefined ? undefined : BY_TYPE[body.type]
+  const byType = body.type === undefined ? undefined : known(BY_TYPE, body.type)
   if (byType !== undefined && byType !== 'invalid-request') return byType
   const byWords = BY_WORDS.find(([, words]) => words.test(body.message))?.[0]
   return byWords ?? (status === undefined || status === 400 ? byType : undefined)
+}
+
+/** The other side chooses the word: only what we listed counts. */
+function known(kinds: Readonly<Record<string, FailureKind>>, word: string): FailureKind | undefined {
+  return Object.hasOwn(kinds, word) ? kinds[word] : undefined
 }

@@ -1,0 +1,196 @@
+import type { Content, SessionRecord } from '@tidemark/core'
+import { modelCatalogue } from '@tidemark/wire'
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { answer, inspected, logOf, read, read1, read2, story, TEXT, usage } from '../../test/inspected.ts'
+import { inspectLog } from './inspect-log.ts'
+import { daysIn } from './spending-table.ts'
+
+describe('copies', () => {
+  const tell = (teller: Teller) => {
+    teller.user('go')
+    answer(teller, 'm1', [read1], { usage: usage(0, 1_000) })
+    teller.result('t1', 'x')
+    answer(teller, 'm2', 'yes', { usage: usage(1_000, 100) })
+  }
+
+  it('of a response in a later file count in the first', () => {
+    const seenCalls = new Set<string>()
+    const first = inspected(tell, { seenCalls })
+    const second = inspected(
+      (teller) => {
+        tell(teller)
+        answer(teller, 'm3', 'more', { usage: usage(1_100, 50) })
+      },
+      { seenCalls },
+    )
+    expect(
+      [first, second].map(({ apiCalls, toolCalls, copiedCalls }) => [apiCalls, toolCalls, copiedCalls]),
+    ).toEqual([
+      [2, 1, 0],
+      [1, 0, 2],
+    ])
+    expect(second.usage).toEqual({ input: 10, cacheRead: 1_100, cacheCreation: 50, output: 100 })
+    expect(second.context.points).toHaveLength(3)
+  })
+
+  it('with another request id are other calls', () => {
+    const seenCalls = new Set<string>()
+    const one = (requestId: string) =>
+      inspected((teller) => answer(teller, 'm1', 'x', { usage: usage(0, 1), requestId }), { seenCalls })
+    expect([one('a'), one('b'), one('a')].map(({ apiCalls }) => apiCalls)).toEqual([1, 1, 0])
+  })
+
+  it('of a line in the same file count once, and are told', () => {
+    const report = inspected((teller) => {
+      tell(teller)
+      for (const record of [...teller.records]) teller.foreign(record)
+    })
+    expect(report).toMatchObject({ apiCalls: 2, toolCalls: 1, userMessages: 1 })
+    expect(report.damaged.map(({ kind }) => kind)).toEqual(Array(4).fill('duplicate-uuid'))
+  })
+})
+
+describe('a uuid that was there before', () => {
+  const again = (teller: Teller, id: string, content: Content, requestId: string): void => {
+    const first = teller.records.find((record) => record.type === 'assistant')
+    answer(teller, id, content, { usage: usage(0, 5), requestId })
+    const last = teller.records.at(-1)
+    if (first === undefined || last === undefined) throw new Error('nothing was told')
+    teller.records.splice(-1, 1, { ...last, uuid: first.uuid } as SessionRecord)
+  }
+
+  it('does not hide another answer: it is a call, it cost something, and it filled the context', () => {
+    const tell = (teller: Teller) => {
+      teller.user('go')
+      answer(teller, 'm1', 'one', { usage: usage(0, 1_000) })
+    }
+    const once = inspected(tell)
+    const report = inspected((teller) => {
+      tell(teller)
+      again(teller, 'm2', [read1, { type: 'text', text: TEXT }], 'req-other')
+    })
+    expect(report).toMatchObject({ apiCalls: 2, toolCalls: 1, callsWithoutUsage: 0 })
+    expect(report.usage.cacheCreation).toBe(1_005)
+    expect(report.costUsd).toBeGreaterThan(once.costUsd ?? Number.NaN)
+    expect(report.byTool.map(({ tool }) => tool)).toEqual(['Read'])
+    expect(report.largest[0]).toMatchObject({ kind: 'text', line: 3 })
+    expect(report.damaged.map(({ kind }) => kind)).toEqual(['duplicate-uuid'])
+  })
+
+  it('is a copy where it says the same, and then gives no more than a fuller usage', () => {
+    const report = inspected((teller) => {
+      teller.user('go')
+      answer(teller, 'm1', [read1], { usage: usage(0, 1_000, { output_tokens: 1 }), requestId: 'r' })
+      again(teller, 'm1', [read1], 'r')
+    })
+    expect(report).toMatchObject({ apiCalls: 1, toolCalls: 1 })
+    expect(report.usage.output).toBe(100)
+    expect(report.byTool.map(({ calls }) => calls)).toEqual([1])
+  })
+
+  it('does not hide another prompt', () => {
+    const report = inspected((teller) => {
+      teller.user('go')
+      const [first] = teller.records
+      teller.foreign({ ...first, message: { role: 'user', content: 'and on' } } as SessionRecord)
+      teller.foreign({ ...first } as SessionRecord)
+    })
+    expect(report.userMessages).toBe(2)
+  })
+})
+
+it('side agents are in the totals and have a line of their own, but not in the context', () => {
+  const agent = new Teller('agent')
+  agent.user('look for it')
+  answer(agent, 'a1', [{ ...read1, id: 'at1' }], { usage: usage(0, 500), model: 'claude-haiku-4-5' })
+  const damage = [{ kind: 'torn-line', line: 3, why: 'the last line was cut off' }] as const
+  const agents = [{ agent: 'scout', path: 'agent-scout.jsonl', records: read(agent.records), damage }]
+  const report = inspected(story, { agents })
+  expect(report).toMatchObject({
+    apiCalls: 5,
+    toolCalls: 3,
+    userMessages: 2,
+    records: 17,
+    peakContextTokens: 21_010,
+  })
+  expect(report.agents).toEqual([
+    {
+      id: 'scout',
+      apiCalls: 1,
+      usage: { input: 10, cacheRead: 0, cacheCreation: 500, output: 100 },
+      costUsd: (10 + 500 * 1.25 + 100 * 5) / 1e6,
+    },
+  ])
+  expect(report.damaged).toEqual([{ ...damage[0], file: 'agent-scout.jsonl' }])
+})
+
+it('secrets are in none of the texts', () => {
+  const secret = `ghp_${'aZ3kQ9xB7mT2'.repeat(3)}`
+  const report = inspected((teller) => {
+    teller.user(`use ${secret} please`)
+    const input = { command: `curl -H "Authorization: Bearer ${secret}" x` }
+    answer(teller, 'm1', [{ type: 'tool_use', id: 't1', name: 'Bash', input }], { usage: usage(0, 1) })
+    teller.result('t1', TEXT)
+    const path = { file_path: `/tmp/${secret}/x` }
+    answer(
+      teller,
+      'm2',
+      [
+        { ...read1, input: path },
+        { ...read2, input: path },
+      ],
+      { usage: usage(0, 1) },
+    )
+    teller.result('t1', TEXT)
+    teller.result('t2', TEXT)
+  })
+  expect(JSON.stringify(report)).not.toContain(secret)
+  expect(report.firstPrompt).toBe('use [redacted] please')
+})
+
+it('secrets are in no name either', () => {
+  const secret = `AKIA${'ABCDEFG234567ABC'}`
+  const tool = `mcp__${secret}__x`
+  const report = inspected((teller) => {
+    teller.user('go')
+    const call = { type: 'tool_use', id: 't1', name: tool, input: { query: 'x' } }
+    answer(teller, 'm1', [call], { usage: usage(0, 1), model: `own-${secret}` })
+    teller.result('t1', TEXT)
+  })
+  expect(JSON.stringify(report)).not.toContain(secret)
+  expect(report.byTool.map((share) => share.tool)).toEqual(['mcp__[redacted]__x'])
+  expect(report.largest[0]?.tool).toBe('mcp__[redacted]__x')
+  expect(report.spending[0]?.model).toBe('own-[redacted]')
+})
+
+it('a log of which nothing is an answer has an empty report', () => {
+  const report = inspected((teller) => teller.user('hello?'))
+  expect(report).toMatchObject({
+    apiCalls: 0,
+    hitRate: null,
+    costUsd: 0,
+    peakContextTokens: 0,
+    estimator: { turns: 0, medianAbsError: null, bias: null, excluded: [] },
+  })
+})
+
+it("a log that broke off says so, its own or an agent's", () => {
+  const fault = 'the gzip data ends early: nothing behind this could be read'
+  const teller = new Teller()
+  story(teller)
+  const rules = () => ({ catalogue: modelCatalogue, dayOf: daysIn('UTC'), seenCalls: new Set<string>() })
+  const log = logOf(teller)
+  expect(inspectLog(log, rules()).brokenOff).toBe(null)
+  expect(inspectLog({ ...log, fault }, rules()).brokenOff).toBe(fault)
+  const agents = [{ agent: 'scout', path: 'agent-scout.jsonl.gz', records: [], damage: [], fault }]
+  expect(inspectLog({ ...log, agents }, rules()).brokenOff).toBe(`agent-scout.jsonl.gz: ${fault}`)
+})
+
+it('a thousand faults are enough', () => {
+  const report = inspected((teller) => {
+    for (let count = 0; count < 1_200; count += 1) teller.user('x', { parentUuid: 'nobody' })
+  })
+  expect(report.damaged).toHaveLength(1_001)
+  expect(report.damaged.at(-1)?.line).toBe(1_000)
+})

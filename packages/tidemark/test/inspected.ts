@@ -1,0 +1,120 @@
+/** Logs as told by hand, and the report on them: what the tests of `inspect` stand on. */
+import type { Content, SessionRecord, Usage } from '@tidemark/core'
+import { type LogFormat, modelCatalogue } from '@tidemark/wire'
+import { Teller } from 'tidemark/testing'
+import { inspectLog } from '../src/inspect/inspect-log.ts'
+import type { SessionReport } from '../src/inspect/report.ts'
+import { daysIn } from '../src/inspect/spending-table.ts'
+import type { AgentLog, ReadLog } from '../src/reading/read-log.ts'
+
+export const MODEL = 'claude-opus-4-5-20251101'
+
+export interface Answer {
+  readonly usage?: Partial<Usage>
+  readonly model?: string
+  readonly requestId?: string
+}
+
+export function usage(read: number, written: number, given: Partial<Usage> = {}): Usage {
+  return {
+    input_tokens: 10,
+    output_tokens: 100,
+    cache_read_input_tokens: read,
+    cache_creation_input_tokens: written,
+    cache_creation: { ephemeral_5m_input_tokens: written, ephemeral_1h_input_tokens: 0 },
+    ...given,
+  }
+}
+
+export function answer(teller: Teller, id: string, content: Content, given: Answer = {}): void {
+  const { model = MODEL, requestId = `req-${id}`, usage: used } = given
+  const message = {
+    id,
+    role: 'assistant' as const,
+    model,
+    content,
+    ...(used === undefined ? {} : { usage: used }),
+  }
+  teller.assistant(id, content, { message, requestId } as Parameters<Teller['assistant']>[2])
+}
+
+export const NO_META: ReadLog['meta'] = {
+  sessionId: 'told',
+  cwd: '/home/user/shop',
+  project: 'shop',
+  version: null,
+  startedAt: '2026-03-09T09:00:00.000Z',
+  endedAt: '2026-03-09T10:30:00.000Z',
+  forkedFrom: null,
+  parentSessionId: null,
+  agent: null,
+  contextWindow: null,
+}
+
+export interface Given {
+  readonly format?: LogFormat
+  readonly agents?: readonly AgentLog[]
+  readonly seenCalls?: Set<string>
+}
+
+export function read(records: readonly SessionRecord[]): ReadLog['records'] {
+  return records.map((record, index) => ({ record, line: index + 1 }))
+}
+
+export function logOf(teller: Teller, { format = 'claude-code', agents = [] }: Given = {}): ReadLog {
+  const records = read(teller.records)
+  const file = {
+    ok: true,
+    path: 'shop.jsonl',
+    format,
+    sizeBytes: 0,
+    modifiedMs: 0,
+    lines: records.length,
+  } as const
+  return { ...file, records, damage: [], meta: NO_META, agents }
+}
+
+export function inspected(tell: (teller: Teller) => void, given: Given = {}): SessionReport {
+  const teller = new Teller()
+  tell(teller)
+  const { seenCalls = new Set<string>() } = given
+  return inspectLog(logOf(teller, given), { catalogue: modelCatalogue, dayOf: daysIn('UTC'), seenCalls })
+}
+
+export const read1 = {
+  type: 'tool_use',
+  id: 't1',
+  name: 'Read',
+  input: { file_path: '/home/user/shop/a.ts' },
+}
+export const read2 = { ...read1, id: 't2' }
+export const TEXT = 'line of code\n'.repeat(200)
+
+export function story(teller: Teller): void {
+  teller.user('please fix the login')
+  teller.user('<command-name>/model</command-name>')
+  teller.user('caveat', { isMeta: true })
+  answer(teller, 'm1', [{ type: 'text', text: 'I look.' }], { usage: usage(0, 20_000, { output_tokens: 1 }) })
+  answer(teller, 'm1', [read1], { usage: usage(0, 20_000) })
+  teller.result('t1', TEXT)
+  answer(teller, 'm2', [read2], { usage: usage(20_000, 1_000) })
+  teller.result('t2', TEXT)
+  teller.notice('microcompact_boundary', {
+    microcompactMetadata: {
+      trigger: 'auto',
+      preTokens: 900,
+      tokensSaved: 400,
+      compactedToolIds: ['t1'],
+      clearedAttachmentUUIDs: [],
+    },
+  })
+  answer(teller, 'm3', 'done', { usage: usage(15_000, 6_000) })
+  teller.notice('compact_boundary', {
+    parentUuid: null,
+    compactMetadata: { trigger: 'manual', preTokens: 21_010 },
+  })
+  teller.user('Summary: …', { isCompactSummary: true, isVisibleInTranscriptOnly: true })
+  teller.user('and the tests?')
+  answer(teller, 'e1', 'API error', { model: '<synthetic>' })
+  answer(teller, 'm4', 'They pass.', { usage: usage(5_000, 3_000) })
+}

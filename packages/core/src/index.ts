@@ -144,6 +144,10 @@ export type {
   ReplyStarted,
   ReplyUpdated,
 } from './engine/reply.ts'
+export { catchUp, openSession, type SessionState } from './engine/session-state.ts'
+export { runTurn, type TurnAsked } from './engine/turn.ts'
+export type { AppendRefusal, Halt, TurnDone, TurnEvent, TurnOutcome } from './engine/turn-event.ts'
+export type { Offered, RunTool, ToolAnswer, TurnHost } from './engine/turn-host.ts'
 export { TidemarkError, type TidemarkErrorCode } from './errors.ts'
 export {
   type Account,
@@ -157,6 +161,7 @@ export {
 export {
   type BilledPart,
   billedParts,
+  iterationsOf,
   PRICE_CLASSES,
   type PriceClass,
   type TokensByClass,
@@ -195,7 +200,7 @@ export {
 } from './measure/estimator-error.ts'
 export type { ReminderRule } from './measure/estimator-reminders.ts'
 export { addMoney, type Money, NO_MONEY } from './measure/money.ts'
-export { type PricesOf, priceOf, priceTokens } from './measure/price.ts'
+export { type PricesOf, priceOf, priceTokens, priceUncached } from './measure/price.ts'
 export { type Prices, type PriceTier, type Rates, ratesFor } from './measure/prices.ts'
 export { type ContextQuestion, type ContextTokens, contextTokens } from './measure/usage.ts'
 export type { MeasuredView } from './measure/usage-anchor.ts'

@@ -4,6 +4,7 @@
  */
 import { isObject } from '../conversation/json.ts'
 import type { Usage } from '../conversation/record.ts'
+import { countOf } from './figure.ts'
 
 export const PRICE_CLASSES = ['input', 'cacheRead', 'write5m', 'write1h', 'output'] as const
 export type PriceClass = (typeof PRICE_CLASSES)[number]
@@ -24,36 +25,37 @@ const WRITES_AS_5M = 'cache writes without a lifetime are counted as 5-minute wr
 type Fields = { readonly [field: string]: unknown }
 
 export function billedParts(usage: Usage): readonly BilledPart[] {
-  const listed: readonly unknown[] = Array.isArray(usage.iterations) ? usage.iterations : []
-  const iterations = listed.filter(isObject)
+  const iterations = iterationsOf(usage)
   return iterations.length === 0 ? [partOf(usage)] : iterations.map(partOf)
+}
+
+/** The runs that the provider lists; none where it lists nothing that could be one. */
+export function iterationsOf(usage: Usage): readonly Fields[] {
+  const listed: readonly unknown[] = Array.isArray(usage.iterations) ? usage.iterations : []
+  return listed.filter(isObject)
 }
 
 function partOf(fields: Fields): BilledPart {
   const { write5m, write1h, assumed } = writesOf(fields)
   const model = typeof fields.model === 'string' ? fields.model : null
   const tokens = {
-    input: count(fields.input_tokens),
-    cacheRead: count(fields.cache_read_input_tokens),
+    input: countOf(fields.input_tokens),
+    cacheRead: countOf(fields.cache_read_input_tokens),
     write5m,
     write1h,
-    output: count(fields.output_tokens),
+    output: countOf(fields.output_tokens),
   }
   return { tokens, model, isForeign: isForeign(fields.type), assumed }
 }
 
 function writesOf(fields: Fields): { write5m: number; write1h: number; assumed: readonly string[] } {
   const split = isObject(fields.cache_creation) ? fields.cache_creation : {}
-  const write5m = count(split.ephemeral_5m_input_tokens)
-  const write1h = count(split.ephemeral_1h_input_tokens)
-  const rest = Math.max(0, count(fields.cache_creation_input_tokens) - write5m - write1h)
+  const write5m = countOf(split.ephemeral_5m_input_tokens)
+  const write1h = countOf(split.ephemeral_1h_input_tokens)
+  const rest = Math.max(0, countOf(fields.cache_creation_input_tokens) - write5m - write1h)
   return { write5m: write5m + rest, write1h, assumed: rest === 0 ? [] : [WRITES_AS_5M] }
 }
 
 function isForeign(type: unknown): boolean {
   return typeof type === 'string' && type !== 'message' && type !== 'compaction'
-}
-
-function count(value: unknown): number {
-  return typeof value === 'number' && value > 0 ? value : 0
 }

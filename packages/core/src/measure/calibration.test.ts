@@ -79,6 +79,49 @@ describe('learning', () => {
   })
 
   it.each([
+    ['5 calls of 5 tokens that came to 1,000', { scale: 1, offset: 0, weight: 2_000 }, 5, 5, 1_000, 1.02],
+    ['40 calls of 60 that came to 600', { scale: 1, offset: 0, weight: 4_000 }, 40, 60, 600, 1.5],
+    ['calls beside a large offset', { scale: 1, offset: 94, weight: 1 }, 40, 1, 1, 1],
+  ])(
+    'small calls that are far out do not carry the scale away: %s',
+    (_, start, count, estimated, reported, most) => {
+      const scale = scaleOf(after(times(count, { estimated, reported }), startCalibration(start)))
+      expect(scale).toBeGreaterThanOrEqual(0.5 * start.scale)
+      expect(scale).toBeLessThanOrEqual(most)
+    },
+  )
+
+  it('stays within half and twice its start, and a step within the size of the call', () => {
+    const start = fc.record({
+      scale: fc.double({ min: 0.1, max: 4, noNaN: true }),
+      offset: fc.integer({ min: -200, max: 200 }),
+      weight: fc.integer({ min: 1, max: 20_000 }),
+    })
+    const tokens = fc.oneof(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 1e6 }))
+    const observation = fc.record({ estimated: tokens, reported: tokens })
+    fc.assert(
+      fc.property(start, fc.array(observation), tokens, (from, observations, size) => {
+        let before = startCalibration(from)
+        for (const one of observations) {
+          const next = observe(before, one)
+          const share = one.estimated / next.estimated
+          expect(Math.abs(scaleOf(next) - scaleOf(before))).toBeLessThanOrEqual(share + 1e-9)
+          expect(scaleOf(next) / from.scale).toBeGreaterThanOrEqual(0.5 - 1e-9)
+          expect(scaleOf(next) / from.scale).toBeLessThanOrEqual(2 + 1e-9)
+          before = next
+        }
+        expect(sizeOf(before, size, policy).expected).toBeGreaterThanOrEqual(0)
+        expect(growthOf(before, size, policy).expected).toBeGreaterThanOrEqual(1)
+      }),
+    )
+  })
+
+  it('says 0 of what is less than nothing', () => {
+    expect(sizeOf(START, -5, policy)).toEqual({ expected: 0, high: 0 })
+  })
+
+  it.each([
+    ['without end', { estimated: 500, reported: Number.POSITIVE_INFINITY }],
     ['that is none', { estimated: 500, reported: 0 }],
     ['that is negative', { estimated: 500, reported: -3_000 }],
     ['of nothing', { estimated: 0, reported: 300 }],

@@ -46,6 +46,12 @@ export function startCalibration(start: CalibrationStart): Calibration {
 /** An error beyond this, in tokens or as a share of the estimate, is mostly what the log does not show. */
 const CREDIBLE_ERROR = { tokens: 1_000, share: 0.5 }
 /**
+ * Of an error, the scale takes no more than this share of the estimate, so that no call counts for more than
+ * twice what it was estimated at: a small one that is far out has something beside it, and says nothing of text. Nor does a session leave its start by more than
+ * these factors.
+ */
+const SCALE = { share: 1, least: 0.5, most: 2 }
+/**
  * The offset is learnt from small calls alone: what large ones are out by is the scale's. Calls that its start
  * weighs as much as, the most calls it remembers, and the largest error that one call is taken to show.
  */
@@ -53,20 +59,35 @@ const OFFSET = { upTo: 1_000, weight: 20, memory: 50, error: 30 }
 
 /** Growth that is none teaches nothing: something left the context as well. */
 export function observe(calibration: Calibration, { estimated, reported }: Observation): Calibration {
-  if (!(estimated > 0) || !(reported > 0)) return calibration
+  if (!isCount(estimated) || !isCount(reported)) return calibration
   const { offset, observations } = calibration
   const scaled = scaleOf(calibration) * estimated
   const error = reported - scaled - offset
   const credible = Math.max(CREDIBLE_ERROR.tokens, CREDIBLE_ERROR.share * estimated)
   return {
     ...calibration,
+    ...scaleLearnt(calibration, estimated, scaled + within(error, SCALE.share * estimated)),
     observations: observations + 1,
-    estimated: calibration.estimated + estimated,
-    reported: calibration.reported + scaled + within(error, credible),
     offset: estimated > OFFSET.upTo ? offset : offset + offsetStep(calibration, error),
     missed: calibration.missed + Math.abs(within(error, credible)),
     seen: calibration.seen + reported,
   }
+}
+
+/** The sums of the scale with one call more, held to what a scale may be. */
+function scaleLearnt(
+  calibration: Calibration,
+  tokens: number,
+  came: number,
+): Pick<Calibration, 'estimated' | 'reported'> {
+  const estimated = calibration.estimated + tokens
+  const asStarted = calibration.start.scale * estimated
+  const reported = Math.max(SCALE.least * asStarted, calibration.reported + came)
+  return { estimated, reported: Math.min(SCALE.most * asStarted, reported) }
+}
+
+function isCount(value: number): boolean {
+  return value > 0 && Number.isFinite(value)
 }
 
 function offsetStep({ observations }: Calibration, error: number): number {
@@ -102,7 +123,7 @@ export function highFactor(calibration: Calibration, policy: EstimatePolicy): nu
 }
 
 export function estimateOf(tokens: number, factor: number): Estimate {
-  const expected = Math.round(tokens)
+  const expected = Math.max(0, Math.round(tokens))
   return { expected, high: Math.max(expected, Math.ceil(expected * factor - ROUNDING)) }
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { addMoney, type Money, NO_MONEY } from './money.ts'
-import { priceOf, priceTokens } from './price.ts'
+import { priceOf, priceTokens, priceUncached } from './price.ts'
 import { type Prices, ratesFor } from './prices.ts'
 
 const flat: Prices = { input: 4, cacheRead: 0.2, write5m: 5, write1h: 8, output: 20 }
@@ -202,6 +202,51 @@ describe('what changes every rate', () => {
       missing: ['oracle_requests'],
     })
   })
+})
+
+describe('without a cache', () => {
+  const fast = { ...stepped, factors: { speed: { fast: 2 } }, fees: { web_search_requests: 0.01 } }
+  const run = { type: 'message', input_tokens: 10_000, cache_read_input_tokens: 50_000, output_tokens: 0 }
+
+  it.each([
+    ['reads and writes are input', { ...run, ...split(10_000, 20_000) }, (90_000 * 0.1) / 1e6],
+    ['the factors stay', { ...run, speed: 'fast' }, (60_000 * 0.2) / 1e6],
+    ['the step stays', { ...run, cache_read_input_tokens: 90_001 }, (100_001 * 0.5) / 1e6],
+    ['each run has its own step', { ...run, iterations: [run, run] }, (120_000 * 0.1) / 1e6],
+    ['fees stay', { ...run, server_tool_use: { web_search_requests: 3 } }, 0.03 + (60_000 * 0.1) / 1e6],
+  ])('%s', (_, usage, dollars) => {
+    expect(priceUncached(usage, fast).total).toBeCloseTo(dollars, 12)
+  })
+
+  it('another model keeps its own prices', () => {
+    const usage = { ...run, iterations: [run, { ...run, model: 'other' }] }
+    expect(priceUncached(usage, stepped, () => flat).total).toBeCloseTo((60_000 * (0.1 + 4)) / 1e6, 12)
+    expect(priceUncached(usage, stepped, () => null)).toMatchObject({ total: null, missing: ['input'] })
+  })
+
+  it('what was not cached costs the same, to the last bit, whatever else is true of the call', () => {
+    const tokens = fc.nat({ max: 3_000_000 })
+    const speed = fc.constantFrom('fast', 'slow', null)
+    fc.assert(
+      fc.property(tokens, tokens, speed, (input_tokens, output_tokens, at) => {
+        const usage = { input_tokens, output_tokens, speed: at }
+        expect(priceUncached(usage, fast)).toEqual(priceOf(usage, fast))
+      }),
+    )
+  })
+
+  it('no lifetime of a write has to be assumed', () => {
+    const usage = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 1_000 }
+    expect(priceUncached(usage, flat).assumed).toEqual([])
+  })
+})
+
+it('figures without end cost nothing', () => {
+  const endless = Number('1e999')
+  const usage = { input_tokens: endless, output_tokens: 0, server_tool_use: { web_search_requests: endless } }
+  const prices = { ...flat, fees: { web_search_requests: 0.01 } }
+  expect(priceOf(usage, prices).total).toBe(0)
+  expect(priceOf({ ...usage, iterations: [usage, usage] }, prices).total).toBe(0)
 })
 
 it('tokens not yet sent are priced as one request', () => {

@@ -5,6 +5,7 @@
 import { isObject } from '../conversation/json.ts'
 import type { Usage } from '../conversation/record.ts'
 import { type BilledPart, billedParts, PRICE_CLASSES, type PriceClass, type TokensByClass } from './billed.ts'
+import { countOf } from './figure.ts'
 import { addMoney, type Money, NO_MONEY } from './money.ts'
 import { type Factor, factorOf, type Prices, type Rates, ratesFor, scaled } from './prices.ts'
 
@@ -28,6 +29,22 @@ export function priceTokens(tokens: Partial<TokensByClass>, prices: Prices): Mon
 export function priceOf(usage: Usage, prices: Prices, pricesOf?: PricesOf): Money {
   const parts = billedParts(usage).map((part) => pricePart({ part, usage, prices, pricesOf }))
   return [...parts, priceFees(usage, prices)].reduce(addMoney, NO_MONEY)
+}
+
+/**
+ * What the same call would have cost without a cache: every token of a prompt as plain input, at the tier and
+ * the factors that the call itself had.
+ */
+export function priceUncached(usage: Usage, prices: Prices, pricesOf?: PricesOf): Money {
+  const parts = billedParts(usage).map((part) => pricePart({ part: uncached(part), usage, prices, pricesOf }))
+  return [...parts, priceFees(usage, prices)].reduce(addMoney, NO_MONEY)
+}
+
+/** How long a write was to live no longer matters, so nothing is assumed of it. */
+function uncached(part: BilledPart): BilledPart {
+  const { output } = part.tokens
+  const tokens = { input: promptTokens(part.tokens), cacheRead: 0, write5m: 0, write1h: 0, output }
+  return { ...part, tokens, assumed: [] }
 }
 
 interface Pricing {
@@ -76,8 +93,8 @@ function priceOne(tokens: number, rate: number | null): number | null {
 function priceFees(usage: Usage, prices: Prices): Money {
   const counts = isObject(usage.server_tool_use) ? usage.server_tool_use : {}
   return Object.entries(prices.fees ?? {}).reduce<Money>((sum, [name, each]) => {
-    const count = counts[name]
-    return typeof count === 'number' && count > 0 ? addMoney(sum, fee(name, count, each)) : sum
+    const count = countOf(counts[name])
+    return count > 0 ? addMoney(sum, fee(name, count, each)) : sum
   }, NO_MONEY)
 }
 

@@ -6,7 +6,7 @@ import { isShown } from '../view/parts.ts'
 import type { View } from '../view/view.ts'
 import { contextOf, outputOf } from './usage-figures.ts'
 
-export type MeasuredView = Pick<View, 'entries' | 'rewrittenAt'>
+export type MeasuredView = Pick<View, 'entries' | 'acts' | 'rewrittenAt'>
 
 /** The newest response that was measured, and what the provider said of it. */
 export interface Anchor {
@@ -19,23 +19,25 @@ export interface Anchor {
 }
 
 /**
- * Only a response to a request of the present view measured it: a record from before the last rewrite, kept
- * across it or not, tells of another context.
+ * Only a response to a request of the present view measured it: one that had begun before the last rewrite,
+ * kept across it or not, tells of another context, and so do those of its records that came after.
  */
-export function anchorOf({ entries, rewrittenAt }: MeasuredView): Anchor | null {
-  for (let place = entries.length - 1; place >= 0; place -= 1) {
-    const record = responseAt(entries.at(place), rewrittenAt)
-    if (record !== null && contextOf(record.message.usage) > 0)
-      return anchorAt({ entries, rewrittenAt }, place, record)
+export function anchorOf(view: MeasuredView): Anchor | null {
+  for (let place = view.entries.length - 1; place >= 0; place -= 1) {
+    const entry = view.entries.at(place)
+    const record = entry === undefined || entry.index <= view.rewrittenAt ? null : responseOf(entry)
+    if (record === null || contextOf(record.message.usage) === 0) continue
+    const anchor = anchorAt(view.entries, place, record)
+    if (!hadBegun(view, anchor)) return anchor
   }
   return null
 }
 
-function anchorAt({ entries, rewrittenAt }: MeasuredView, newest: number, record: AssistantRecord): Anchor {
+function anchorAt(entries: View['entries'], newest: number, record: AssistantRecord): Anchor {
   const { id, usage } = record.message
   let anchor = { response: id, first: newest, context: contextOf(usage), output: outputOf(usage) }
   for (let place = newest - 1; place >= 0; place -= 1) {
-    const earlier = responseAt(entries.at(place), rewrittenAt)
+    const earlier = responseOf(entries.at(place))
     if (earlier === null) continue
     if (earlier.message.id !== id) break
     anchor = { ...anchor, first: place, output: Math.max(anchor.output, outputOf(earlier.message.usage)) }
@@ -43,9 +45,23 @@ function anchorAt({ entries, rewrittenAt }: MeasuredView, newest: number, record
   return anchor
 }
 
-function responseAt(entry: Entry | undefined, rewrittenAt: number): AssistantRecord | null {
-  if (entry === undefined || entry.index <= rewrittenAt || entry.record.type !== 'assistant') return null
-  return entry.record.message.model === SYNTHETIC_MODEL ? null : entry.record
+/** Whether a response began before the view was rewritten. A compaction may have taken its first records away. */
+function hadBegun({ entries, acts, rewrittenAt }: MeasuredView, { first, response }: Anchor): boolean {
+  const isOld = (entries.at(first)?.index ?? rewrittenAt) <= rewrittenAt
+  return isOld || acts.some(({ before }) => lastResponse(before) === response)
+}
+
+function lastResponse(entries: View['entries']): string | null {
+  for (let place = entries.length - 1; place >= 0; place -= 1) {
+    const record = responseOf(entries.at(place))
+    if (record !== null) return record.message.id
+  }
+  return null
+}
+
+function responseOf(entry: Entry | undefined): AssistantRecord | null {
+  if (entry?.record.type !== 'assistant' || entry.record.message.model === SYNTHETIC_MODEL) return null
+  return entry.record
 }
 
 /** Where the turn begins that is going on in front of `end`: at the newest words of a user that answer no tool call. */

@@ -34,6 +34,9 @@ describe('the figures of a usage', () => {
       200,
       40,
     ],
+    ['figures without end', { input_tokens: Number('1e999'), output_tokens: Number('1e999') }, 0, 0],
+    ['figures that no counter shows', { input_tokens: 1e300, output_tokens: -3 }, 0, 0],
+    ['a list of nothing', { input_tokens: 10, output_tokens: 5, iterations: [null] }, 10, 5],
     ['no iterations', { input_tokens: 10, output_tokens: 5, iterations: [] }, 10, 5],
     [
       'a compaction alone measured no context of ours',

@@ -186,6 +186,38 @@ const cases: readonly Case[] = [
     tokens: { expected: 5_008, high: 6_678, source: 'estimated' },
   },
   {
+    name: 'a response that had begun before a rewrite does not measure what came of it',
+    tell: (teller) => {
+      teller.user(text(10))
+      answer(teller, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 16 })
+      teller.notice('epoch', { epoch: { sections: [], tools: [], model: 'm', parameters: {} } })
+      answer(teller, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 16 })
+    },
+    tokens: { expected: 5_026, high: 6_702, source: 'estimated' },
+  },
+  {
+    name: 'nor where the compaction took its first record away',
+    tell: (teller) => {
+      teller.user(text(10))
+      answer(teller, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 16 })
+      teller.notice('compact_boundary', BOUNDARY)
+      teller.user(text(40), { isCompactSummary: true })
+      answer(teller, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 16 })
+    },
+    tokens: { expected: 5_048, high: 6_731, source: 'estimated' },
+  },
+  {
+    name: 'the next response after it does',
+    tell: (teller) => {
+      answer(teller, 'm1', [call('c1')], { input_tokens: 9_000, output_tokens: 8 })
+      teller.notice('epoch', { epoch: { sections: [], tools: [], model: 'm', parameters: {} } })
+      answer(teller, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 16 })
+      teller.result('c1', text(30))
+      answer(teller, 'm2', [said(4)], { input_tokens: 7_000, output_tokens: 4 })
+    },
+    tokens: { expected: 7_004, high: 7_004, source: 'measured' },
+  },
+  {
     name: 'what was deleted from the cache since is subtracted',
     tell: (teller) => {
       answer(teller, 'm1', [said(1)], { input_tokens: 9_000, output_tokens: 10 })

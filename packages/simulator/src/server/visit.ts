@@ -66,7 +66,7 @@ export function recordResponse(world: World, visit: Visit, answered: Answered): 
     messageId: id,
     stopReason: made.stopReason,
     usage: { input, cacheRead, write5m, write1h, output: made.outputTokens },
-    cost: costOf(made.usage, made.split, prepared.model.prices),
+    cost: costOf(made.usage, prepared.model.prices),
     cache: analysis,
     appliedEdits: prepared.applied,
     transformations: prepared.transformations,

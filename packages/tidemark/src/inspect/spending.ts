@@ -1,12 +1,13 @@
 /** What the calls of a session cost: each at the prices of its model and day, added up by class, day and model. */
 import {
   addMoney,
+  iterationsOf,
   type Money,
   NO_MONEY,
   type PriceClass,
   type Prices,
   priceOf,
-  priceTokens,
+  priceUncached,
   type TokensByClass,
   type Usage,
 } from '@tidemark/core'
@@ -41,7 +42,8 @@ export function priceCall(call: Call, pricing: Pricing): PricedCall {
   const prices = pricesFor(call.model) ?? UNPRICED
   const money = named(priceOf(usage, prices, pricesFor), prices === UNPRICED ? call.model : null)
   const tokens = billedTokens(usage)
-  return { call, money, tokens, isOutputEstimated, uncached: uncachedPrice(tokens, prices, money) }
+  const { total: uncached } = priceUncached(usage, prices, pricesFor)
+  return { call, money, tokens, isOutputEstimated, uncached }
 }
 
 function pricesOf(catalogue: Catalogue, model: string, at: string): Prices | null {
@@ -72,17 +74,10 @@ function outputMended(
   usage: Usage,
   { estimate, format }: Pricing,
 ): { readonly usage: Usage; readonly isOutputEstimated: boolean } {
-  const isFinal = format !== 'claude-code' || Array.isArray(usage.iterations)
+  const isFinal = format !== 'claude-code' || iterationsOf(usage).length > 0
   const estimated = isFinal ? 0 : estimate(call)
   if (loggedOutput(usage) * 2 >= estimated) return { usage, isOutputEstimated: false }
   return { usage: { ...usage, output_tokens: estimated }, isOutputEstimated: true }
-}
-
-function uncachedPrice(tokens: TokensByClass, prices: Prices, money: Money): number | null {
-  const { output } = tokens
-  const input = tokens.input + tokens.cacheRead + tokens.write5m + tokens.write1h
-  const { total } = priceTokens({ input, output }, prices)
-  return total === null || money.fees === null ? null : total + money.fees
 }
 
 export function moneyReport(calls: readonly PricedCall[]): MoneyReport {

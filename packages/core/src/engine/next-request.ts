@@ -1,0 +1,67 @@
+/** The request that would go out now, with what the cache will answer of it. */
+import { mechanismStates } from '../policy/mechanisms.ts'
+import { NO_SWITCHES } from '../policy/switches.ts'
+import { type AssembledRequest, type AssembleQuestion, assembleRequest } from '../prompt/assemble.ts'
+import { type HeldEdge, holdEdge } from '../prompt/edge.ts'
+import { type Forecast, forecastRead } from '../prompt/forecast.ts'
+import { frontOf } from '../prompt/front.ts'
+import { recallLineage } from '../prompt/recall.ts'
+import { requestFindings } from '../prompt/spell.ts'
+import type { StandingEpoch } from '../prompt/told.ts'
+import { ttlFor } from '../prompt/ttl.ts'
+import { advanceCheck, type Checked, startCheck } from '../view/checked.ts'
+import type { Finding } from '../view/validate/finding.ts'
+import type { SessionState } from './session-state.ts'
+import type { TurnHost } from './turn-host.ts'
+
+export interface NextRequest {
+  readonly request: AssembledRequest
+  readonly forecast: Forecast
+  /** What the provider would refuse it for. */
+  readonly findings: readonly Finding[]
+  readonly state: SessionState
+}
+
+/** `standing`: the epoch of `state`. Appends nothing. */
+export function nextRequest(state: SessionState, standing: StandingEpoch, host: TurnHost): NextRequest {
+  const { profile, clock } = host
+  const edge = edgeOf(state, host)
+  const question = questionOf({ ...state, edge }, standing, host)
+  const request = assembleRequest(question, state.sent ?? undefined)
+  const checked = checkedOf(state, host)
+  const lineage = state.lineage ?? recallLineage(question, state.view)
+  return {
+    request,
+    forecast: forecastRead(lineage, { request, now: clock.now(), profile }),
+    findings: requestFindings(checked, request),
+    state: { ...state, edge, checked, lineage },
+  }
+}
+
+function questionOf(state: SessionState, standing: StandingEpoch, host: TurnHost): AssembleQuestion {
+  const { profile, source, policy, switches = NO_SWITCHES } = host
+  const { caching, clear } = mechanismStates(policy, switches)
+  const { isUserTool } = host.offered()
+  return {
+    front: frontOf(standing, { previous: state.sent?.front, isUserTool }),
+    flat: state.flat,
+    profile,
+    markers: policy.cache.markers,
+    ttl: caching.on
+      ? ttlFor(standing.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
+      : null,
+    clears: clear.on,
+    edge: state.edge,
+  }
+}
+
+function edgeOf(state: SessionState, host: TurnHost): HeldEdge {
+  const { rewrittenAt } = state.view
+  const firstClearable = host.firstClearable?.(state) ?? null
+  const isAnswered = state.answered > rewrittenAt
+  return holdEdge(state.edge, { firstClearable, rewrittenAt, isAnswered, flat: state.flat })
+}
+
+function checkedOf({ checked, flat }: SessionState, { profile }: TurnHost): Checked {
+  return advanceCheck(checked?.state.profile === profile ? checked : startCheck(profile), flat)
+}

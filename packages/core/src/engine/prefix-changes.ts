@@ -1,0 +1,97 @@
+/** Before a request: opens the epoch where none stands, and tells of all that changed about the prefix since. */
+import type { KnownRecord } from '../conversation/record.ts'
+import { TidemarkError } from '../errors.ts'
+import { NO_SWITCHES } from '../policy/switches.ts'
+import { type ChangeRules, changesOf, type PrefixChange } from '../prompt/changes.ts'
+import { hasBoundThinking, openEpoch, type Present } from '../prompt/epoch.ts'
+import { mustHold } from '../prompt/hold.ts'
+import { recallGaps } from '../prompt/recall-gaps.ts'
+import { presentSections, sectionsDue } from '../prompt/section.ts'
+import { epochRecord } from '../prompt/tell.ts'
+import { chooseTtl } from '../prompt/ttl.ts'
+import type { View } from '../view/view.ts'
+import type { Halt, TurnEvent } from './turn-event.ts'
+import { append, type TurnRun } from './turn-run.ts'
+
+/** A new epoch, what it could not take in, and once more. */
+const MOST_ROUNDS = 8
+
+export async function* tellChanges(run: TurnRun): AsyncGenerator<TurnEvent, Halt | null> {
+  const present = await presentNow(run)
+  const opened = yield* ensureEpoch(run, present)
+  if (opened !== null) return opened
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    const change = changeNow(run, present)
+    if (change.kind === 'none') return null
+    yield { type: 'prefix-changed', change }
+    const halt = yield* append(run, change.records)
+    if (halt !== null) return halt
+  }
+  throw unsettled()
+}
+
+async function* ensureEpoch(run: TurnRun, present: Present): AsyncGenerator<TurnEvent, Halt | null> {
+  if (run.state.told.standing !== null) return null
+  const epoch = openEpoch(withTtl(run, present), run.host.profile)
+  yield { type: 'epoch-opened', epoch }
+  return yield* append(run, [epochRecord(epoch)])
+}
+
+function changeNow(run: TurnRun, present: Present): PrefixChange {
+  const { told } = run.state
+  const { standing } = told
+  if (standing === null) throw unsettled()
+  const change = changesOf({ ...told, standing }, present, rulesOf(run))
+  // Only an epoch asks how long the cache should live, and the answer takes reading the log.
+  return change.kind === 'epoch'
+    ? changesOf({ ...told, standing }, withTtl(run, present), rulesOf(run))
+    : change
+}
+
+function rulesOf({ state, host }: TurnRun): ChangeRules {
+  const { volatile } = host.policy.cache
+  const lateTools = host.lateTools ?? 'announce'
+  const mayRewrite = volatile === 'inline' || lateTools === 'define'
+  return {
+    profile: host.profile,
+    volatile,
+    lateTools,
+    isBound: mayRewrite && hasBoundThinking(recordsIn(state.view), host.profile),
+    holds: mustHold(state.flat, host.profile),
+  }
+}
+
+function* recordsIn({ entries }: View): Generator<KnownRecord> {
+  for (const { record } of entries) yield record
+}
+
+async function presentNow(run: TurnRun): Promise<Present> {
+  const { host, state } = run
+  const due = sectionsDue(host.sections, state.texts)
+  const computed = await Promise.all(due.map(async ({ name, compute }) => [name, await compute()] as const))
+  const texts = new Map([...state.texts, ...computed])
+  run.state = { ...state, texts }
+  return { ...host.offered(), sections: presentSections(host.sections, texts) }
+}
+
+function withTtl({ state, host }: TurnRun, present: Present): Present {
+  const { policy, profile, switches = NO_SWITCHES, source, rates, isInteractive } = host
+  const ttl = chooseTtl({
+    policy: policy.cache,
+    cache: profile.cache,
+    switches,
+    source,
+    rates,
+    isInteractive,
+    latched: state.told.standing?.epoch.ttl,
+    gaps: recallGaps(state.session, profile.cache),
+    ...(host.isBedrock === undefined ? {} : { isBedrock: host.isBedrock }),
+    ...(host.entitlement === undefined ? {} : { entitlement: host.entitlement }),
+  })
+  return { ...present, ttl }
+}
+
+function unsettled(): TidemarkError {
+  const expected = 'Expected tools, model and parameters that stay the same when they are written and read'
+  return new TidemarkError('bad-option', `${expected}: give only what JSON can say.`)
+}

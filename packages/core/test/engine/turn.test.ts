@@ -1,0 +1,180 @@
+import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import {
+  blocksOf,
+  catchUp,
+  type Failure,
+  isKnown,
+  MISSING_RESULT_TEXT,
+  openSession,
+  type SessionRecord,
+  type SessionState,
+} from '../../src/index.ts'
+import { play, say, scene, text, use } from './spoken-model.ts'
+
+/** A line for each record: what it is and what it says. */
+function told({ session }: SessionState): readonly string[] {
+  return [...session.records].map(lineOf)
+}
+
+function lineOf(record: SessionRecord): string {
+  if (!isKnown(record)) return record.type
+  if (record.type === 'system') return `system ${record.subtype}`
+  if (record.type !== 'user' && record.type !== 'assistant') return record.type
+  const said = blocksOf(record.message.content).map((block) => block.text ?? block.content ?? block.id)
+  return `${record.type}: ${said.join(' | ')}`
+}
+
+const OVERLOADED: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
+
+describe('a turn', () => {
+  it('goes on until no tool is called, and appends all it does', async () => {
+    const { host, asked } = scene([say(text('I look.'), use('a'), use('b')), say(text('Done.'))])
+    const { outcome, events } = await play(await openSession(host.journal, 's'), { prompt: 'Look.' }, host)
+    const log = ['user: Look.', 'system epoch', 'assistant: I look.', 'assistant: a', 'assistant: b']
+    const results = ['user: result of a', 'user: result of b']
+    expect([outcome.ok, told(outcome.state), asked.length]).toEqual([
+      true,
+      [...log, ...results, 'assistant: Done.'],
+      2,
+    ])
+    expect(told(await openSession(host.journal, 's'))).toEqual(told(outcome.state))
+    expect(events.filter(({ type }) => type === 'turn-ended')).toHaveLength(1)
+  })
+
+  it('writes the last block with the final usage, and those before it as they come', async () => {
+    const { host } = scene([say(text('one'), text('two'), text('three'))])
+    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Count.' }, host)
+    const replies = [...outcome.state.session.records].flatMap((record) =>
+      isKnown(record) && record.type === 'assistant' ? [record.message] : [],
+    )
+    expect(replies.map(({ stop_reason, usage }) => [stop_reason, usage?.output_tokens])).toEqual([
+      [undefined, 1],
+      [undefined, 1],
+      ['end_turn', 5],
+    ])
+  })
+
+  it('runs tools side by side and writes each result when it is there', async () => {
+    const waiting = new Map<string, () => void>()
+    const { host } = scene([say(use('slow'), use('quick'))], {
+      runTool: async ({ id }) => {
+        if (id === 'slow') await new Promise<void>((done) => waiting.set(id, done))
+        else queueMicrotask(() => setImmediate(() => waiting.get('slow')?.()))
+        return { content: id }
+      },
+    })
+    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect(told(outcome.state).slice(-3)).toEqual(['user: quick', 'user: slow', 'assistant: Done.'])
+  })
+
+  it('tells the model of a tool that threw and of a call that broke off', async () => {
+    const ran: string[] = []
+    const runTool = ({ id }: { readonly id: string }): never => {
+      ran.push(id)
+      throw new Error('no such file')
+    }
+    const { host } = scene([{ blocks: [use('a'), use('b')], stop: 'max_tokens', cut: 1 }], { runTool })
+    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const results = [...outcome.state.session.records].flatMap((record) =>
+      isKnown(record) && record.type === 'user' ? blocksOf(record.message.content).slice(0, 1) : [],
+    )
+    const failed = results.filter(({ is_error }) => is_error === true).map(({ tool_use_id }) => tool_use_id)
+    expect([ran, failed.toSorted()]).toEqual([['a'], ['a', 'b']])
+  })
+
+  it('sends a paused reply back as it is', async () => {
+    const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }
+    const { host, asked } = scene([{ blocks: [text('I search.'), search], stop: 'pause_turn' }])
+    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect([outcome.ok, asked[1]?.payload.messages.at(-1)?.role]).toEqual([true, 'assistant'])
+  })
+})
+
+describe('a turn that stops short', () => {
+  it('tells a conflict, after which the session can catch up', async () => {
+    const { host } = scene([])
+    const state = await openSession(host.journal, 's')
+    await play(state, { prompt: 'First.' }, host)
+    const { outcome } = await play(state, { prompt: 'Second.' }, host)
+    expect(outcome).toMatchObject({ ok: false, reason: 'conflict', refusal: { position: 3 }, state })
+    const caught = await catchUp(host.journal, outcome.state)
+    expect((await play(caught, { prompt: 'Second.' }, host)).outcome.ok).toBe(true)
+  })
+
+  it('tells who else holds the session', async () => {
+    const store: MemoryStore = new Map()
+    const [one, other] = [createMemoryJournal(store), createMemoryJournal(store)]
+    const first = scene([], {}, one).host
+    await play(await openSession(one, 's'), { prompt: 'Mine.' }, first)
+    const { host } = scene([], {}, other)
+    const { outcome } = await play(await openSession(other, 's'), { prompt: 'Mine too.' }, host)
+    expect(outcome).toMatchObject({ ok: false, reason: 'locked' })
+  })
+
+  it('keeps what a failed reply had said, and settles its calls with the next prompt', async () => {
+    const { host } = scene([{ blocks: [text('I begin.'), use('a')], failure: OVERLOADED }])
+    const first = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect(first.outcome).toMatchObject({ ok: false, reason: 'failed', failure: OVERLOADED })
+    const again = await openSession(host.journal, 's')
+    const { outcome, events } = await play(again, { prompt: 'Again.' }, host)
+    expect(told(outcome.state).slice(2)).toEqual([
+      'assistant: I begin.',
+      'assistant: a',
+      `user: ${MISSING_RESULT_TEXT}`,
+      'user: Again.',
+      'assistant: Done.',
+    ])
+    expect(events[0]).toMatchObject({ type: 'calls-settled', calls: [{ id: 'a' }] })
+    expect(events[1]).toMatchObject({
+      type: 'appended',
+      records: [{ batch: { of: 2 } }, { batch: { of: 2 } }],
+    })
+  })
+
+  it('keeps what was said when it was called off in the middle of a reply', async () => {
+    const failure: Failure = { kind: 'aborted', retryable: false, message: 'called off' }
+    const { host } = scene([{ blocks: [text('I begin.')], failure }])
+    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect([outcome.ok ? null : outcome.reason, told(outcome.state).at(-1)]).toEqual([
+      'aborted',
+      'assistant: I begin.',
+    ])
+  })
+
+  it('goes on without a prompt where one has not been answered', async () => {
+    const { host, asked } = scene([{ blocks: [], failure: OVERLOADED }])
+    const first = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await play(first.outcome.state, { prompt: null }, host)
+    expect([outcome.ok, asked[1]]).toEqual([true, asked[0]])
+  })
+
+  it('appends nothing when called off before it begins', async () => {
+    const { host, asked } = scene([])
+    const state = await openSession(host.journal, 's')
+    const { outcome } = await play(state, { prompt: 'Go.', signal: { aborted: true } }, host)
+    expect([outcome, asked]).toEqual([{ ok: false, reason: 'aborted', state }, []])
+  })
+
+  it('keeps the results of tools that ran when it was called off, and asks no more', async () => {
+    const signal = { aborted: false }
+    const { host, asked } = scene([say(use('a'))], {
+      runTool: () => {
+        signal.aborted = true
+        return { content: 'stopped half way' }
+      },
+    })
+    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.', signal }, host)
+    expect([outcome.ok, asked.length, told(outcome.state).at(-1)]).toEqual([
+      false,
+      1,
+      'user: stopped half way',
+    ])
+  })
+
+  it('does not send what the provider would refuse', async () => {
+    const { host, asked } = scene([])
+    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: null }, host)
+    expect([outcome.ok ? null : outcome.reason, asked]).toEqual(['invalid', []])
+  })
+})

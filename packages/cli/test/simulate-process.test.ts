@@ -8,13 +8,16 @@ const script = fileURLToPath(new URL('./run-sources.ts', import.meta.url))
 const sources = ['--conditions=tidemark-source', script, 'simulate']
 const env = { PATH: process.env.PATH, HOME: '/nonexistent', LANG: 'C.UTF-8' }
 
-async function ask(url: string): Promise<{ readonly status: number; readonly text: unknown }> {
+async function ask(
+  url: string,
+  content = 'hello there',
+): Promise<{ readonly status: number; readonly text: unknown }> {
   const headers = {
     'x-api-key': 'any',
     'anthropic-version': '2023-06-01',
     'content-type': 'application/json',
   }
-  const messages = [{ role: 'user', content: 'hello there' }]
+  const messages = [{ role: 'user', content }]
   const body = JSON.stringify({ model: 'claude-sonnet-5-5', max_tokens: 99, messages })
   const response = await fetch(`${url}/v1/messages`, { method: 'POST', headers, body })
   const answer = (await response.json()) as { readonly content?: readonly { readonly text?: string }[] }
@@ -28,6 +31,8 @@ describe('tidemark simulate', () => {
     const { url } = JSON.parse(String(line)) as { readonly url: string }
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
     expect(await ask(url)).toEqual({ status: 200, text: 'hello there' })
+    const summary = await ask(url, 'Write <analysis>, then <summary> with nine sections.')
+    expect(summary.text).toMatch(/<summary>[\s\S]*<\/summary>/)
     child.kill('SIGINT')
     expect(await once(child, 'exit')).toEqual([0, null])
   })
@@ -54,7 +59,7 @@ describe('tidemark simulate', () => {
     [['--script', 'nobody'], 1, /^tidemark: nobody: expected a \.yaml.*\n$/],
     [['--port', '99999999'], 2, /^tidemark: .*port from 0 to 65535.*\n$/],
     [['--window', 'large'], 2, /^tidemark: .*whole number of tokens.*\n$/],
-    [['--host', '0.0.0.0'], 1, /^tidemark: The simulator serves this machine only.*\n$/],
+    [['--host', '0.0.0.0'], 1, /^tidemark: The simulator serves this machine only.*--allow-remote.*\n$/],
   ])('refuses %j in one line', (args, status, said) => {
     const run = spawnSync(process.execPath, [...sources, ...args], { encoding: 'utf8', env, timeout: 30_000 })
     expect([run.status, run.stdout]).toEqual([status, ''])

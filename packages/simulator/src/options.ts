@@ -1,4 +1,5 @@
 /** What can be said when a simulator is made; everything has a default. */
+import { TidemarkError } from '@tidemark/core'
 import type { KeySettings } from './cache/key.ts'
 import { DEFAULT_KEY } from './cache/key.ts'
 import { type Clock, systemClock } from './clock.ts'
@@ -67,7 +68,7 @@ const MEGABYTE = 1_048_576
 
 export function settingsOf(options: SimulatorOptions): Settings {
   return {
-    script: options.script ?? echo,
+    script: scriptOf(options.script),
     models: modelTable(options.models, options.window),
     clock: options.clock ?? systemClock,
     seed: options.seed ?? 'tidemark',
@@ -84,4 +85,14 @@ export function settingsOf(options: SimulatorOptions): Settings {
     keepPromptBytes: options.keepPromptBytes ?? 256 * MEGABYTE,
     onRequest: options.onRequest ?? (() => undefined),
   }
+}
+
+/** What `loadScript` brings is easily taken for the script itself. */
+function scriptOf(script: Script = echo): Script {
+  if (typeof script === 'function') return script
+  throw new TidemarkError(
+    'bad-option',
+    'script: expected a function (request, context) => reply. What loadScript gives is { ok, script }: pass its script.',
+    { details: { found: typeof script } },
+  )
 }

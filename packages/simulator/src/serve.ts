@@ -1,4 +1,6 @@
 /** The simulator on a port of this machine. Beyond loopback only when told so in so many words. */
+
+import { setTimeout } from 'node:timers/promises'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { TidemarkError } from '@tidemark/core'
@@ -30,7 +32,7 @@ export async function serveSimulator(options: ServeOptions = {}): Promise<Served
   if (!LOOPBACK.has(host) && !allowRemote)
     throw new TidemarkError(
       'bad-option',
-      `The simulator serves this machine only, and ${host} can be reached by others. Use 127.0.0.1, or set allowRemote.`,
+      `The simulator serves this machine only, and ${host} can be reached by others. Use 127.0.0.1, or set allowRemote (--allow-remote).`,
       { details: { host } },
     )
   const simulator = createSimulator(options)
@@ -61,11 +63,22 @@ function cannotListen(host: string, port: number, cause: Error): TidemarkError {
   return new TidemarkError('io-failed', text, { cause, details: { host, port } })
 }
 
+/** A client that meets a reset drops what it has not read yet: it is given a moment to. */
+const READING_MS = 25
+
+async function flushed({ incoming: { socket }, outgoing }: HttpBindings): Promise<void> {
+  const isWaiting = (): boolean =>
+    !outgoing.headersSent || outgoing.writableLength > 0 || socket.writableLength > 0
+  do await setTimeout(READING_MS)
+  while (!socket.destroyed && isWaiting())
+}
+
 /** An answer that breaks off takes the socket with it. */
 async function handle(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
   const { socket } = env.incoming
+  const connection = { reset: () => socket.resetAndDestroy(), flushed: () => flushed(env) }
   try {
-    return await simulator.handle(request, { connection: { reset: () => socket.resetAndDestroy() } })
+    return await simulator.handle(request, { connection })
   } catch (error) {
     if (socket.destroyed) return RESPONSE_ALREADY_SENT
     throw error

@@ -23,9 +23,11 @@ export function createSimulator(options: SimulatorOptions = {}): Simulator {
   const app: App = createApp(world)
   return {
     async fetch(input, init) {
+      const signal = init?.signal ?? (input instanceof Request ? input.signal : null)
       const request = new Request(input, init)
-      request.signal.throwIfAborted()
-      return abortable(Promise.resolve(app.fetch(request, {})), request.signal)
+      if (signal === null) return app.fetch(request, {})
+      signal.throwIfAborted()
+      return abortable(Promise.resolve(app.fetch(request, { signal })), signal)
     },
     handle: (request, bindings = {}) => app.fetch(request, bindings),
     get requests() {
@@ -38,10 +40,17 @@ export function createSimulator(options: SimulatorOptions = {}): Simulator {
   }
 }
 
-/** As with a real connection, giving up is noticed by the one who waits. */
-function abortable(response: Promise<Response>, signal: AbortSignal): Promise<Response> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    response.then(resolve, reject)
-  })
+/** As with a real connection, giving up is noticed by the one who waits, for the head or for more of the body. */
+async function abortable(answer: Promise<Response>, signal: AbortSignal): Promise<Response> {
+  const given = Promise.withResolvers<never>()
+  const giveUp = (): void => given.reject(signal.reason)
+  signal.addEventListener('abort', giveUp, { once: true })
+  try {
+    const response = await Promise.race([answer, given.promise])
+    if (response.body === null) return response
+    const { status, headers } = response
+    return new Response(response.body.pipeThrough(new TransformStream(), { signal }), { status, headers })
+  } finally {
+    signal.removeEventListener('abort', giveUp)
+  }
 }

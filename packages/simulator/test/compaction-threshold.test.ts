@@ -36,6 +36,20 @@ describe('compaction at a threshold', () => {
     expect(body.usage.input_tokens).toBeLessThan(100)
   })
 
+  it('is in the record: its tokens among those billed, and by themselves', async () => {
+    const simulator = simulate(options)
+    const { body } = await ask(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
+    const [summary, message] = body.usage.iterations
+    const [record] = simulator.requests
+    expect(record?.compactions).toMatchObject([
+      { input: summary.input_tokens, output: summary.output_tokens },
+    ])
+    expect(record?.usage).toMatchObject({
+      input: summary.input_tokens + message.input_tokens,
+      output: summary.output_tokens + message.output_tokens,
+    })
+  })
+
   it('stops behind the summary where it is told to', async () => {
     const { body } = await ask(
       simulate(options),

@@ -29,6 +29,7 @@ describe('looking at requests', () => {
     expect(second?.cache).toEqual({
       hit: { path: 'messages.0.content.0', tokens: 704, from: 'messages.0.content.0' },
       breakpoints: [{ path: 'messages.0.content.0', ttl: '5m', tokens: 704, fate: 'read' }],
+      minimum: 512,
       miss: null,
     })
     // Reads cost 0.20, input 4.00, output 20.00 a million.
@@ -120,9 +121,13 @@ describe('looking at requests', () => {
     })
     await ask(simulator, { messages: [] })
     await ask(simulator, { messages: [user(text(long('a'), MARK))] })
+    await ask(simulator, { messages: [user(text('a', MARK))] })
+    await ask(simulator, { messages: [user('a')] }, { path: '/v1/messages/count_tokens' })
     expect(lines).toEqual([
       '#1 00:00:00 claude-opus-5 400 invalid_request_error: messages: at least one message is required',
       '#2 00:00:00 claude-opus-5  1 msgs  read 0 wrote 704 input 0 → 1  end_turn  $0.0044',
+      '#3 00:00:00 claude-opus-5  1 msgs  read 0 wrote 0 input 5 → 1  end_turn  $0.0001  not cached: below the minimum of 512 tokens',
+      '#4 00:00:00 claude-opus-5  count_tokens: 5',
     ])
   })
 

@@ -1,5 +1,5 @@
 /** The simulator as a command: serves until it is interrupted, with a line for each request. */
-import { echo, lineOf, loadScript, type Script, serveSimulator } from '@tidemark/simulator'
+import { lineOf, loadScript, type Script, serveSimulator } from '@tidemark/simulator'
 import type { Terminal } from '../terminal.ts'
 
 export interface SimulateChoices {
@@ -20,8 +20,7 @@ const FIRST_BYTE_MS = 5
 
 export async function simulate(choices: SimulateChoices, terminal: Terminal): Promise<number> {
   const { port, host, allowRemote, window, seed, cachedClearing } = choices
-  const loaded =
-    choices.script === undefined ? { ok: true as const, script: echo } : await loadScript(choices.script)
+  const loaded = await loadScript(choices.script ?? 'echo')
   if (!loaded.ok) {
     terminal.warn(`tidemark: ${loaded.message}\n`)
     return FAILED

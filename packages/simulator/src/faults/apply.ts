@@ -16,13 +16,10 @@ export function applyFault(answer: Answer, fault: Fault, requestId: string): Ans
     case 'slow-drip':
       return { ...answer, pieces: dripped(answer.pieces, fault.bytes, fault.ms) }
     case 'cut':
-      return fault.insideCharacter === true
-        ? cutCharacter(answer, fault)
-        : endAt(answer, 'close', placeIn(answer, fault, half))
+      return fault.insideCharacter === true ? cutCharacter(answer, fault) : endedAt(answer, 'close', fault)
     case 'reset':
-      return endAt(answer, 'reset', placeIn(answer, fault, nothing))
     case 'hang':
-      return endAt(answer, 'hang', placeIn(answer, fault, nothing))
+      return endedAt(answer, fault.type, fault)
     case 'error-event':
       return isStream(answer) ? withError(answer, fault) : errorInstead(answer, fault, requestId)
     case 'several':
@@ -51,6 +48,13 @@ const nothing = (): number => 0
 
 function placeIn(answer: Answer, place: FaultPlace, otherwise: (total: number) => number): number {
   return bytesBefore(answer.pieces, place, otherwise)
+}
+
+/** Only a stream has events to count. */
+function endedAt(answer: Answer, ending: Answer['ending'], place: FaultPlace): Answer {
+  const countsEvents = place.afterBytes === undefined && (place.afterEvents ?? 0) > 0
+  if (countsEvents && !isStream(answer)) return noted(answer, 'not applied: no stream')
+  return endAt(answer, ending, placeIn(answer, place, ending === 'close' ? half : nothing))
 }
 
 function endAt(answer: Answer, ending: Answer['ending'], bytes: number): Answer {

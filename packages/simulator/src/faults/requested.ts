@@ -6,16 +6,15 @@ import { readFault } from './read-fault.ts'
 
 export const FAULT_HEADER = 'x-simulator-fault'
 
-/** The header wins, and what was asked for ahead of time then waits. A header that cannot be read is told of by a 400. */
+/** The header wins, and what was asked for ahead of time then waits. A header that cannot be read is told of in words. */
 export function requestedFault(
   headers: Readonly<Record<string, string>>,
   schedule: { shift(): Fault | null | undefined },
-): Fault | null {
+): ParsedFault | { readonly ok: true; readonly fault: null } {
   const header = headers[FAULT_HEADER]
-  if (header === undefined) return schedule.shift() ?? null
+  if (header === undefined) return { ok: true, fault: schedule.shift() ?? null }
   const parsed = /^\s*[[{]/.test(header) ? parseJson(header) : parseFault(header)
-  if (parsed.ok) return parsed.fault
-  return { type: 'status', status: 400, message: `${FAULT_HEADER}: ${parsed.message}` }
+  return parsed.ok ? parsed : { ok: false, message: `${FAULT_HEADER}: ${parsed.message}` }
 }
 
 function parseJson(text: string): ParsedFault {
@@ -26,7 +25,8 @@ function parseJson(text: string): ParsedFault {
   return { ok: false, message: reading.problems.map(problemText).join('; ') }
 }
 
-function jsonIn(text: string): unknown {
+/** Undefined where the text is no JSON. */
+export function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -14,7 +14,7 @@ export interface Analysed {
 
 export function analyse(
   { log, store }: { readonly log: RequestLog; readonly store: CacheStore },
-  { prompt, key, scope }: Prepared,
+  { prompt, key, scope, model }: Prepared,
   { cache, number, now }: { readonly cache: CacheOutcome; readonly number: number; readonly now: number },
 ): Analysed {
   const { hit, breakpoints } = cache
@@ -36,6 +36,7 @@ export function analyse(
         tokens: each.tokens,
         fate: each.fate,
       })),
+      minimum: model.cacheMinimum,
       miss: explainMiss({ prompt, key, scope, hit: position, earlier: log.seen, store, now }),
     },
     seen: { number, scope, prompt, key, cachedUpTo: counted?.position ?? null, startedAt: now },

@@ -23,12 +23,19 @@ export interface RequestRecord {
   readonly status: number
   readonly error: { readonly type: string; readonly message: string } | null
   readonly fault: string | null
+  /** Where the fault did not do what was asked for to the letter: what it did. */
+  readonly faultNote: string | null
   readonly stopReason: string | null
+  /** All that was billed, summaries on the way included. */
   readonly usage: TokenFigures | null
   readonly cost: CostFigures | null
+  /** What `count_tokens` answered. */
+  readonly counted: number | null
   readonly cache: CacheAnalysis | null
   readonly appliedEdits: readonly AppliedEdit[]
   readonly transformations: readonly Transformation[]
+  /** Summaries made at a threshold, on the way to the answer. */
+  readonly compactions: readonly TokenFigures[]
 }
 
 export interface TokenFigures {
@@ -54,6 +61,8 @@ export interface CacheAnalysis {
     readonly tokens: number
     readonly fate: BreakpointFate
   }[]
+  /** Tokens that a prefix must have to be cached with this model. */
+  readonly minimum: number
   readonly miss: CacheMiss | null
 }
 

@@ -29,6 +29,8 @@ export interface MadeResponse {
   readonly reply: WireReply
   readonly usage: JsonObject
   readonly split: CacheSplit
+  /** Summaries made on the way, which `split` leaves out. */
+  readonly summaries: readonly Iteration[]
   readonly outputTokens: number
   readonly cache: CacheOutcome
   readonly stopReason: string
@@ -124,6 +126,7 @@ function finish(world: World, prepared: Prepared, call: Call, made: Finished): M
     }),
     usage,
     split,
+    summaries: compactions,
     outputTokens: output.tokens,
     cache,
     stopReason: output.stopReason,

@@ -15,10 +15,14 @@ import type { World } from './world.ts'
 /** What a real connection adds to a request. */
 export interface Connection {
   reset(): void
+  /** What was written of the answer is with the client. */
+  flushed(): Promise<void>
 }
 
 export interface Bindings {
   readonly connection?: Connection
+  /** The caller's own: the one of a request only follows it, and is lost with the request. */
+  readonly signal?: AbortSignal
 }
 
 type AppContext = Context<{ Bindings: Bindings }>
@@ -62,9 +66,8 @@ async function answer(world: World, context: AppContext, endpoint: Endpoint): Pr
     : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), unreadable: body.refusal }
   const incoming = { endpoint, headers: headersOf(context), ...read }
   const { answer: made, begin } = await exchange(world, incoming)
-  const connection = context.env?.connection
-  const reset = connection === undefined ? null : () => connection.reset()
-  return send(made, { clock: world.clock, signal: raw.signal, begin, reset })
+  const { connection = null, signal = raw.signal } = context.env ?? {}
+  return send(made, { clock: world.clock, signal, begin, connection })
 }
 
 function headersOf(context: AppContext): Headers {
@@ -91,5 +94,5 @@ function sendRefusal(world: World, refused: Refusal): Promise<Response> {
   const requestId = world.ids.next('req')
   const made = errorAnswer(refused, requestId, { 'request-id': requestId })
   const { signal } = new AbortController()
-  return send(made, { clock: world.clock, signal, begin: () => undefined, reset: null })
+  return send(made, { clock: world.clock, signal, begin: () => undefined, connection: null })
 }

@@ -49,6 +49,7 @@ function summarized(
     }),
     usage,
     split: summary.iteration.split,
+    summaries: [],
     outputTokens: summary.iteration.outputTokens,
     cache: summary.cache,
     stopReason: summary.stopReason,

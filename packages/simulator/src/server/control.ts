@@ -1,6 +1,7 @@
 /** The simulator's own endpoints: looking at requests, asking for faults, moving the clock, starting over. */
 import { Hono } from 'hono'
 import { isObject } from '../api.ts'
+import { jsonIn } from '../faults/requested.ts'
 import { readScheduledFault } from '../faults/schedule.ts'
 import { problemText, readAll } from '../script/fields.ts'
 import type { World } from './world.ts'
@@ -33,7 +34,9 @@ export function controlRoutes(world: World): Hono {
   })
   routes.get('/faults', (context) => context.json({ waiting: world.faults.waiting }))
   routes.post('/faults', async (context) => {
-    const given: unknown = await context.req.json()
+    const body = readFaults(await context.req.text())
+    if (!body.ok) return context.json({ error: body.message }, 400)
+    const { given } = body
     const readings = (Array.isArray(given) ? given : [given]).map((each) => readAll(readScheduledFault, each))
     const wrong = readings.find((reading) => !reading.ok)
     if (wrong !== undefined && !wrong.ok)
@@ -46,7 +49,7 @@ export function controlRoutes(world: World): Hono {
     return context.body(null, 204)
   })
   routes.post('/clock', async (context) => {
-    const given: unknown = await context.req.json()
+    const given: unknown = jsonIn(await context.req.text())
     const ms = isObject(given) ? given.advance_ms : undefined
     if (typeof ms !== 'number') return context.json({ error: 'advance_ms must be a number' }, 400)
     world.clock.shift(ms)
@@ -57,4 +60,19 @@ export function controlRoutes(world: World): Hono {
     return context.body(null, 204)
   })
   return routes
+}
+
+type GivenFaults =
+  | { readonly ok: true; readonly given: unknown }
+  | { readonly ok: false; readonly message: string }
+
+/** JSON, or the text of a fault as a header has it. */
+function readFaults(body: string): GivenFaults {
+  const text = body.trim()
+  if (text === '')
+    return { ok: false, message: 'expected a fault, such as "status=429; retry-after=2", found nothing' }
+  const given = jsonIn(text)
+  if (given !== undefined) return { ok: true, given }
+  if (/^[[{"]/.test(text)) return { ok: false, message: 'the body looks like JSON and is none' }
+  return { ok: true, given: text }
 }

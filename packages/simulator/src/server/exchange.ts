@@ -1,9 +1,9 @@
 /** One request from its headers to the answer that is about to be sent, and its line in the log. */
 import type { MessageParam } from '../api.ts'
-import { applyFault } from '../faults/apply.ts'
+import { APPLIED_HEADER, applyFault } from '../faults/apply.ts'
 import type { Fault } from '../faults/fault.ts'
 import { requestedFault } from '../faults/requested.ts'
-import { type Refusal, refusal } from '../refusal.ts'
+import { invalid, type Refusal, refusal } from '../refusal.ts'
 import { analyse } from '../seeing/analyse.ts'
 import { type Admission, admit, enter, type Incoming } from './admit.ts'
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts'
@@ -11,7 +11,7 @@ import type { Call, MadeResponse } from './answer-message.ts'
 import { encodeReply } from './encode.ts'
 import type { Prepared } from './prepare.ts'
 import { respond } from './respond.ts'
-import { recordOf, recordResponse, type Visit } from './visit.ts'
+import { type Outcome, recordOf, recordResponse, type Visit } from './visit.ts'
 import type { World } from './world.ts'
 
 export interface Exchange {
@@ -22,15 +22,17 @@ export interface Exchange {
 
 export async function exchange(world: World, incoming: Incoming): Promise<Exchange> {
   const entry = enter(world, incoming.headers)
+  const wanted = requestedFault(incoming.headers, world.faults)
   const visit: Visit = {
     number: world.log.next(),
     requestId: world.ids.next('req'),
     now: world.clock.now(),
     incoming,
     account: entry.ok ? entry.account : null,
-    fault: requestedFault(incoming.headers, world.faults),
+    fault: wanted.ok ? wanted.fault : null,
   }
   if (!entry.ok) return turnDown(world, visit, entry.refusal)
+  if (!wanted.ok) return turnDown(world, visit, invalid(wanted.message))
   if (visit.fault?.type === 'status') return failOnDemand(world, visit, visit.fault)
   if (incoming.unreadable !== undefined) return turnDown(world, visit, incoming.unreadable)
   const admission = admit(world, incoming, entry.account)
@@ -42,8 +44,15 @@ export async function exchange(world: World, incoming: Incoming): Promise<Exchan
 /** A fault that replaces the answer altogether: the request is not even looked at. */
 function failOnDemand(world: World, visit: Visit, fault: Fault): Exchange {
   const answer = applyFault(jsonAnswer(200, '', headersFor(world, visit)), fault, visit.requestId)
-  const error = { type: 'fault', message: `answered with ${answer.status} on demand` }
-  return logged(world, visit, { answer, error })
+  return logged(world, visit, { answer, error: failureOf(answer, fault) })
+}
+
+/** A status that a fault gave: in its own words where it has some. */
+function failureOf(answer: Answer, fault: Fault | null): { type: string; message: string } {
+  const faults = fault?.type === 'several' ? fault.faults : [fault]
+  const words = faults.find((each) => each?.type === 'status')?.message
+  const otherwise = answer.headers[APPLIED_HEADER] ?? `answered with ${answer.status} on demand`
+  return { type: 'fault', message: words ?? otherwise }
 }
 
 function turnDown(world: World, visit: Visit, refused: Refusal): Exchange {
@@ -58,18 +67,14 @@ function count(world: World, visit: Visit, prepared: Prepared): Exchange {
     body.context_management == null ? {} : { context_management: { original_input_tokens: originalTokens } }
   const text = JSON.stringify({ input_tokens: tokens, ...edited })
   const answer = jsonAnswer(200, text, headersFor(world, visit))
-  return logged(world, visit, { answer: faulted(answer, visit), error: null })
+  return logged(world, visit, { answer: faulted(answer, visit), error: null, counted: tokens })
 }
 
-function logged(
-  world: World,
-  visit: Visit,
-  { answer, error }: { readonly answer: Answer; readonly error: { type: string; message: string } | null },
-): Exchange {
-  const record = recordOf(world, visit, { status: answer.status, error })
+function logged(world: World, visit: Visit, outcome: Outcome): Exchange {
+  const record = recordOf(world, visit, outcome)
   world.log.add(record)
   world.settings.onRequest(record)
-  return { answer, begin: () => undefined }
+  return { answer: outcome.answer, begin: () => undefined }
 }
 
 type Admitted = Extract<Admission, { ok: true }>
@@ -86,13 +91,16 @@ async function converse(world: World, visit: Visit, admitted: Admitted): Promise
     world.threads.release(continues)
     return turnDown(world, visit, made)
   }
+  const struck = { ...visit, fault: visit.fault ?? made.fault }
+  const answer = faulted(answerOf(world, visit, { made, prepared }), struck)
+  if (answer.status !== 200) {
+    world.threads.release(continues)
+    return logged(world, struck, { answer, error: failureOf(answer, struck.fault) })
+  }
   const { analysis, seen } = analyse(world, prepared, { cache: made.cache, number, now })
   const state = { begun: false }
   world.log.see({ ...seen, begun: () => state.begun })
-  const struck = { ...visit, fault: visit.fault ?? made.fault }
-  const answer = faulted(answerOf(world, visit, { made, prepared }), struck)
-  if (answer.status !== 200) world.threads.release(continues)
-  recordResponse(world, struck, { prepared, made, id, analysis, status: answer.status })
+  recordResponse(world, struck, { prepared, made, id, analysis, answer })
   return {
     answer,
     begin() {

@@ -7,8 +7,8 @@ export interface Sending {
   readonly signal: AbortSignal
   /** Called when the first byte of a good answer goes out. */
   begin(): void
-  /** Tears the connection down; null where there is none to tear. */
-  readonly reset: (() => void) | null
+  /** Null where there is none to tear down. */
+  readonly connection: { reset(): void; flushed(): Promise<void> } | null
 }
 
 /** A connection that broke before an answer, in the words of a `fetch` that met one. */
@@ -34,7 +34,7 @@ export async function send(answer: Answer, sending: Sending): Promise<Response> 
 async function sendNothing(answer: Answer, sending: Sending): Promise<Response> {
   if (answer.ending === 'close') return new Response(null, { status: answer.status, headers: answer.headers })
   if (answer.ending === 'hang') await aborted(sending.signal)
-  sending.reset?.()
+  sending.connection?.reset()
   throw broken()
 }
 
@@ -66,7 +66,7 @@ function joined(parts: readonly (string | Uint8Array<ArrayBuffer>)[]): string | 
 function streamOf(
   pieces: readonly AnswerPiece[],
   ending: Answer['ending'],
-  { clock, signal, reset }: Sending,
+  { clock, signal, connection }: Sending,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   const stop = new AbortController()
@@ -87,9 +87,8 @@ function streamOf(
   async function end(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     if (ending === 'close') return controller.close()
     if (ending === 'hang') return aborted(either)
-    if (reset === null) return controller.error(broken())
-    // What was enqueued must be on the wire before the connection goes.
-    await new Promise((resolve) => setImmediate(resolve))
-    reset()
+    if (connection === null) return controller.error(broken())
+    await connection.flushed()
+    connection.reset()
   }
 }

@@ -1,13 +1,16 @@
 /** What is written down of a request. */
 
 import { isObject } from '../api.ts'
+import { APPLIED_HEADER } from '../faults/apply.ts'
 import type { Fault } from '../faults/fault.ts'
 import { costOf } from '../seeing/cost.ts'
-import type { CacheAnalysis, RequestRecord } from '../seeing/record.ts'
+import type { CacheAnalysis, RequestRecord, TokenFigures } from '../seeing/record.ts'
 import type { Account } from './account.ts'
 import type { Incoming } from './admit.ts'
+import type { Answer } from './answer.ts'
 import type { MadeResponse } from './answer-message.ts'
 import type { Prepared } from './prepare.ts'
+import type { Iteration } from './usage.ts'
 import type { World } from './world.ts'
 
 export interface Visit {
@@ -19,10 +22,16 @@ export interface Visit {
   readonly fault: Fault | null
 }
 
+export interface Outcome {
+  readonly answer: Answer
+  readonly error: RequestRecord['error']
+  readonly counted?: number | null
+}
+
 export function recordOf(
   world: World,
   { number, requestId, now, incoming, account, fault }: Visit,
-  outcome: Pick<RequestRecord, 'status' | 'error'>,
+  { answer, error, counted = null }: Outcome,
 ): RequestRecord {
   const { value, endpoint, bodyBytes } = incoming
   const body = isObject(value) ? value : {}
@@ -39,14 +48,18 @@ export function recordOf(
     stream: body.stream === true,
     messages: Array.isArray(body.messages) ? body.messages.length : 0,
     bodyBytes,
+    status: answer.status,
+    error,
     fault: fault?.type ?? null,
+    faultNote: answer.headers[APPLIED_HEADER] ?? null,
     stopReason: null,
     usage: null,
     cost: null,
+    counted,
     cache: null,
     appliedEdits: [],
     transformations: [],
-    ...outcome,
+    compactions: [],
   }
 }
 
@@ -55,22 +68,38 @@ export interface Answered {
   readonly made: MadeResponse
   readonly id: string
   readonly analysis: CacheAnalysis
-  readonly status: number
+  readonly answer: Answer
 }
 
 export function recordResponse(world: World, visit: Visit, answered: Answered): void {
-  const { prepared, made, id, analysis, status } = answered
-  const { read: cacheRead, write5m, write1h, input } = made.split
+  const { prepared, made, id, analysis, answer } = answered
+  const compactions = made.summaries.map(figuresOf)
   const record: RequestRecord = {
-    ...recordOf(world, visit, { status, error: null }),
+    ...recordOf(world, visit, { answer, error: null }),
     messageId: id,
     stopReason: made.stopReason,
-    usage: { input, cacheRead, write5m, write1h, output: made.outputTokens },
+    usage: [...compactions, figuresOf(made)].reduce(plus),
     cost: costOf(made.usage, prepared.model.prices),
     cache: analysis,
     appliedEdits: prepared.applied,
     transformations: prepared.transformations,
+    compactions,
   }
   world.log.add(record)
   world.settings.onRequest(record)
+}
+
+function figuresOf({ split, outputTokens: output }: Iteration): TokenFigures {
+  const { read: cacheRead, write5m, write1h, input } = split
+  return { input, cacheRead, write5m, write1h, output }
+}
+
+function plus(one: TokenFigures, other: TokenFigures): TokenFigures {
+  return {
+    input: one.input + other.input,
+    cacheRead: one.cacheRead + other.cacheRead,
+    write5m: one.write5m + other.write5m,
+    write1h: one.write1h + other.write1h,
+    output: one.output + other.output,
+  }
 }

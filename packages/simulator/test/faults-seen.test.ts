@@ -1,0 +1,97 @@
+/** What is shown of faults: in the record, on the line, and to whoever asks for one that cannot be. */
+import {
+  createSimulator,
+  lineOf,
+  loadScript,
+  manualClock,
+  type Script,
+  type SimulatorOptions,
+} from '@tidemark/simulator'
+import { describe, expect, it } from 'vitest'
+import { parseScenario } from '../src/script/scenario/parse-scenario.ts'
+import { playScenario } from '../src/script/scenario.ts'
+import { ask, user } from './ask.ts'
+
+function scenario(text: string): Script {
+  const parsed = parseScenario(text, 'tour.yaml')
+  if (!parsed.ok) throw new Error(parsed.problems.join())
+  return playScenario(parsed.scenario)
+}
+
+async function lines(options: SimulatorOptions, headers: readonly Record<string, string>[]) {
+  const clock = manualClock(Date.UTC(2026, 10, 15))
+  const simulator = createSimulator({ ...options, clock })
+  for (const each of headers) await ask(simulator, { messages: [user('x')] }, { headers: each })
+  return simulator.requests.map(lineOf)
+}
+
+const HEAD = (number: number): string => `#${number} 00:00:00 claude-opus-5`
+
+describe('the line of a request', () => {
+  it('tells of an error from a scenario as of one from a header, and why a scenario has ended', async () => {
+    const script = scenario('turns: [{ fault: status=529 }]')
+    expect(await lines({ script }, [{}, {}, { 'x-simulator-fault': '529' }])).toEqual([
+      `${HEAD(1)} 529 fault: answered with 529 on demand`,
+      `${HEAD(2)} 400 fault: tour.yaml has no answer left: its 1 turns in order are used up. Add turns, "repeat" or "otherwise".`,
+      `${HEAD(3)} 529 fault: answered with 529 on demand`,
+    ])
+  })
+
+  it('says what is wrong with a header', async () => {
+    expect(await lines({}, [{ 'x-simulator-fault': 'drip=fast' }])).toEqual([
+      `${HEAD(1)} 400 invalid_request_error: x-simulator-fault: "drip" needs a time, such as 50ms or 2s, not "fast"`,
+    ])
+  })
+
+  it('says that a fault had nothing to strike', async () => {
+    expect(await lines({}, [{ 'x-simulator-fault': 'cut=3' }])).toEqual([
+      expect.stringMatching(/ {2}end_turn {2}\$[\d.]+ {2}fault: cut \(not applied: no stream\)$/),
+    ])
+  })
+
+  it('has no usage, cost or stop reason for what was not answered', async () => {
+    const simulator = createSimulator({ script: scenario('turns: [{ fault: status=529 }]') })
+    await ask(simulator, { messages: [user('x')] })
+    expect(simulator.requests).toMatchObject([
+      { status: 529, fault: 'status', usage: null, cost: null, stopReason: null, cache: null },
+    ])
+  })
+})
+
+it.each(['cut=3', 'reset-after=3', 'hang-after=3'])('%s needs a stream, and says so', async (fault) => {
+  const told = await ask(
+    createSimulator(),
+    { messages: [user('x')] },
+    { headers: { 'x-simulator-fault': fault } },
+  )
+  expect([told.status, told.headers.get('x-simulator-fault-applied'), told.body.type]).toEqual([
+    200,
+    'not applied: no stream',
+    'message',
+  ])
+})
+
+describe('a fault ahead of time', () => {
+  it.each([
+    { body: 'status=529', status: 200, told: { waiting: [{ fault: { type: 'status', status: 529 } }] } },
+    { body: ' 529\n', status: 200, told: { waiting: [{ fault: { type: 'status', status: 529 } }] } },
+    { body: '"cut"', status: 200, told: { waiting: [{ fault: { type: 'cut' } }] } },
+    { body: '{bad', status: 400, told: { error: 'the body looks like JSON and is none' } },
+    {
+      body: '',
+      status: 400,
+      told: { error: 'expected a fault, such as "status=429; retry-after=2", found nothing' },
+    },
+  ])('as $body: $status', async ({ body, status, told }) => {
+    const init = { method: 'POST', body }
+    const response = await createSimulator().fetch('http://simulator/_simulator/faults', init)
+    expect([response.status, await response.json()]).toEqual([status, told])
+  })
+})
+
+it('what loadScript gives is not taken for a script', async () => {
+  const loaded = await loadScript('echo')
+  expect(() => createSimulator({ script: loaded as unknown as Script })).toThrow(
+    'script: expected a function (request, context) => reply. What loadScript gives is { ok, script }: pass its script.',
+  )
+})

@@ -16,12 +16,12 @@ it.each([
 
 it.each([
   ['src/home/page.ts'],
-  ['./work/main.ts'],
+  ['./work/app.ts'],
   ['https://example.com/home/page'],
-  ['~/work/main'],
+  ['~/work/app'],
   ['/usr/bin/env node'],
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a template is what is tested
-  ['`${root}/work/main`'],
+  ['`${root}/work/app`'],
 ])('allows %s', (text) => {
   expect(checkMachinePaths([{ path: 'a.md', text }])).toEqual([])
 })

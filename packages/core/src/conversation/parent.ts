@@ -1,7 +1,8 @@
 /** Finds what a record follows. A parent that is missing or cyclic is damage; the record then follows the one before it. */
+import { isCompactBoundary } from './boundary.ts'
 import type { Damage } from './damage.ts'
 import type { IndexMap } from './index-map.ts'
-import type { SessionRecord, SystemRecord } from './record.ts'
+import type { SessionRecord } from './record.ts'
 import { parentOf, placeOf, ROOT, type Tree } from './tree.ts'
 
 export interface FoundParent {
@@ -21,7 +22,7 @@ export function findParent(
   record: SessionRecord & { readonly uuid: string },
   line: number,
 ): FoundParent {
-  const boundary = isBoundary(record)
+  const boundary = isCompactBoundary(record)
   const named = record.parentUuid ?? (boundary ? record.logicalParentUuid : null) ?? null
   const found = named === null ? undefined : placeOf(tree, named)
   if (found !== undefined)
@@ -46,10 +47,6 @@ function unlinked(tree: Growing, uuid: string, line: number): FoundParent {
     why: `the record ${uuid} does not say what it follows`,
   }
   return { parent: tree.tip, awaits: null, damage: tree.tip === ROOT ? [] : [damage] }
-}
-
-function isBoundary(record: SessionRecord): record is SystemRecord {
-  return record.type === 'system' && (record as SystemRecord).subtype === 'compact_boundary'
 }
 
 function missing(uuid: string, named: string, line: number): Damage {

@@ -1,5 +1,5 @@
+import { isTooDeep, MAX_DEPTH } from '@tidemark/core'
 import { expect, it } from 'vitest'
-import { isTooDeep, MAX_DEPTH } from './depth.ts'
 
 it.each([
   [MAX_DEPTH, false],

@@ -1,7 +1,7 @@
 /** Claude Code's lines and our own are records as they stand; the core's reader takes both, batches and all. */
-import { createLineReader, isObject, type LineReader, type SessionRecord } from '@tidemark/core'
+import { createLineReader, isObject, isTooDeep, type LineReader, type SessionRecord } from '@tidemark/core'
 import { createDamageNotes, type DamageNotes, inLineOrder } from './damage-notes.ts'
-import { isTooDeep, TOO_DEEP } from './depth.ts'
+import { TOO_DEEP } from './depth.ts'
 import { createMetaNotes, type MetaNotes } from './log-meta.ts'
 import { type LogReader, NO_RECORDS, type ReadEnd, type ReadRecord } from './log-reader.ts'
 

@@ -1,7 +1,7 @@
 /** Reads a Codex rollout: its items become records of ours, all else keeps its place under its own type. */
-import { isObject, readJson } from '@tidemark/core'
+import { isObject, isTooDeep, readJson } from '@tidemark/core'
 import { createDamageNotes, type DamageNotes } from '../damage-notes.ts'
-import { isTooDeep, TOO_DEEP } from '../depth.ts'
+import { TOO_DEEP } from '../depth.ts'
 import { createMetaNotes, type MetaNotes } from '../log-meta.ts'
 import { type LogReader, NO_RECORDS, type ReadRecord } from '../log-reader.ts'
 import { type CallIds, createCallIds } from './call-ids.ts'

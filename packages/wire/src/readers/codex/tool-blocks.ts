@@ -2,13 +2,13 @@
 import {
   type Block,
   isObject,
+  isTooDeep,
   type Json,
   objectText,
   type RawBlock,
   readJson,
   survives,
 } from '@tidemark/core'
-import { isTooDeep } from '../depth.ts'
 import type { Fields } from './codex-line.ts'
 import { contentBlocks } from './content-blocks.ts'
 

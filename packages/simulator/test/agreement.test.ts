@@ -3,7 +3,7 @@
  * apart, from the same facts; where they disagree, one of them has the facts wrong.
  */
 import { type Payload, validate } from '@tidemark/core'
-import { createSimulator } from '@tidemark/simulator'
+import { createSimulator, type JsonObject } from '@tidemark/simulator'
 import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -13,7 +13,8 @@ import { type MadeUp, madeUp, Tape } from './payloads.ts'
 const simulator = createSimulator({ binding: { foreignSignatures: 'allow' }, limits: { enforced: false } })
 
 async function refusalOf({ body, betas, version }: MadeUp): Promise<string | null> {
-  const told = await ask(simulator, body, { betas, version })
+  // Nothing is filled in: what a body leaves out is left out.
+  const told = await ask(simulator, { max_tokens: undefined, ...body }, { betas, version })
   return told.status === 200 ? null : told.body.error.message
 }
 
@@ -25,6 +26,40 @@ function findingsOf({ body, betas, version }: MadeUp): readonly string[] {
     ({ code, path }) => `${code} at ${path}`,
   )
 }
+
+const look = { name: 'look', input_schema: { type: 'object' } }
+const deferred = (count: number): readonly JsonObject[] =>
+  Array.from({ length: count }, (_, at) => ({ ...look, name: `tool_${at}`, defer_loading: true }))
+const waiting = (name: string): JsonObject => ({
+  messages: [
+    { role: 'user', content: 'a' },
+    { role: 'assistant', content: [{ type: 'server_tool_use', id: 'srvtoolu_1', name, input: {} }] },
+  ],
+})
+
+/** Rules that chance would seldom meet on both sides of the line. */
+const LIMITS: readonly { readonly what: string; readonly body: JsonObject; readonly isValid: boolean }[] = [
+  { what: 'as many deferred tools as may be', body: { tools: [look, ...deferred(10_000)] }, isValid: true },
+  { what: 'one deferred tool more', body: { tools: [look, ...deferred(10_001)] }, isValid: false },
+  {
+    what: 'a search that waits, and is there',
+    body: { tools: [{ type: 'web_search_20260318', name: 'web_search' }], ...waiting('web_search') },
+    isValid: true,
+  },
+  {
+    what: 'a search that waits, and is gone',
+    body: { tools: [look], ...waiting('web_search') },
+    isValid: false,
+  },
+  {
+    what: 'code that waits, whose tool has a shorter name',
+    body: {
+      tools: [{ type: 'code_execution_20250825', name: 'code_execution' }],
+      ...waiting('bash_code_execution'),
+    },
+    isValid: true,
+  },
+]
 
 const tape = fc.array(fc.nat(1_000), { minLength: 40, maxLength: 160 })
 
@@ -46,5 +81,15 @@ describe('the simulator and the engine', () => {
     )
     // Neither side may be the only one that is ever tried.
     expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(100)
+  })
+
+  it.each(LIMITS)('agree on $what', async ({ body, isValid }) => {
+    const request: MadeUp = {
+      betas: [],
+      version: '2026-10-21',
+      body: { model: 'claude-opus-5', max_tokens: 100, messages: [{ role: 'user', content: 'a' }], ...body },
+    }
+    const [refusal, findings] = [await refusalOf(request), findingsOf(request)]
+    expect([refusal === null, findings.length === 0], `${refusal} | ${findings}`).toEqual([isValid, isValid])
   })
 })

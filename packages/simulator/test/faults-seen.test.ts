@@ -49,6 +49,17 @@ describe('the line of a request', () => {
     ])
   })
 
+  it('says that a fault came too late, and how much there was to strike', async () => {
+    const simulator = createSimulator()
+    const headers = { 'x-simulator-fault': 'cut=99' }
+    await ask(simulator, { messages: [user('x')], stream: true }, { headers })
+    const note = /^not applied: the answer ends after \d+ events$/
+    expect(simulator.requests).toMatchObject([{ fault: 'cut', faultNote: expect.stringMatching(note) }])
+    expect(simulator.requests.map(lineOf)).toEqual([
+      expect.stringMatching(/fault: cut \(not applied: the answer ends after \d+ events\)$/),
+    ])
+  })
+
   it('has no usage, cost or stop reason for what was not answered', async () => {
     const simulator = createSimulator({ script: scenario('turns: [{ fault: status=529 }]') })
     await ask(simulator, { messages: [user('x')] })

@@ -1,7 +1,19 @@
 /** The table of what loses which level of the cache, one row at a time, and what the provider's diagnosis calls it. */
 import type { Simulator, SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { type Asked, ask, assistant, figuresOf, MARK, simulate, TOOL, text, tokens, user } from './ask.ts'
+import {
+  type Asked,
+  ask,
+  assistant,
+  figuresOf,
+  HOUR,
+  MARK,
+  simulate,
+  TOOL,
+  text,
+  tokens,
+  user,
+} from './ask.ts'
 
 /** Three levels of 600 tokens and more, each with its marker. */
 const TOOLS = [{ ...TOOL, description: tokens(600, 'tool') }]
@@ -9,6 +21,11 @@ const SYSTEM = [text(tokens(600, 'system'), MARK)]
 const MESSAGES = [user(text(tokens(600, 'message'), MARK))]
 const REQUEST = { tools: [{ ...TOOLS[0], ...MARK }], system: SYSTEM, messages: MESSAGES }
 const LOOK = [{ ...TOOLS[0], ...MARK }]
+const LONG = {
+  tools: [{ ...TOOLS[0], ...HOUR }],
+  system: [text(tokens(600, 'system'), HOUR)],
+  messages: [user(text(tokens(600, 'message'), HOUR))],
+}
 
 type Kept = 'nothing' | 'tools' | 'system' | 'messages'
 
@@ -236,6 +253,14 @@ const ROWS: readonly Row[] = [
     options: { cacheKey: { betas: false, contextManagement: true } },
     kept: 'system',
     reason: 'unavailable',
+  },
+  { name: 'the lifetime of the markers', after: LONG, kept: 'messages', reason: null },
+  {
+    name: 'the lifetime of the markers, keyed',
+    after: LONG,
+    options: { cacheKey: { ttl: true } },
+    kept: 'nothing',
+    reason: null,
   },
   {
     name: 'speed, not keyed',

@@ -67,7 +67,7 @@ export function madeUp(tape: Tape): MadeUp {
   for (let count = tape.one(0, 0, 0, 0, 1, 2); count > 0; count -= 1) spoil(tape, messages)
   const body = {
     model: tape.one(...MODELS),
-    max_tokens: tape.one(2_000, 2_000, 2_000, 2_000, 2_000, 500, 0, 200_000),
+    max_tokens: tape.one(2_000, 2_000, 2_000, 2_000, 2_000, 500, 0, 200_000, undefined),
     ...around(tape),
     messages,
   }
@@ -118,6 +118,7 @@ function conversation(tape: Tape, betas: readonly string[]): Message[] {
   messages.push({ role: 'user', content: tape.rarely(3) ? 'hello' : [text(tape)] })
   const turns = tape.below(5)
   for (let turn = 0; turn < turns; turn += 1) messages.push(...exchange(tape, turn))
+  if (tape.rarely(8)) messages.push(...search(tape, turns))
   if (tape.rarely(8)) messages.push(note(tape))
   return messages
 }
@@ -147,6 +148,18 @@ function exchange(tape: Tape, turn: number): readonly Message[] {
   ]
 }
 
+/** A call that the provider is still running: alone, or beside one that has been answered. */
+function search(tape: Tape, turn: number): readonly Message[] {
+  const name = tape.one('web_search', 'web_search', 'web_fetch')
+  const waiting: Block = { type: 'server_tool_use', id: `srvtoolu_${turn}`, name, input: {} }
+  if (tape.below(2) === 0) return [{ role: 'assistant', content: [waiting] }]
+  const id = `toolu_${turn}_9`
+  return [
+    { role: 'assistant', content: [waiting, { type: 'tool_use', id, name: 'look', input: {} }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'seen' }] },
+  ]
+}
+
 function resultContent(tape: Tape): object {
   return tape.one<object>({ content: 'seen' }, {}, { content: [text(tape)], is_error: true }, { content: [] })
 }
@@ -172,6 +185,7 @@ function note(tape: Tape): Message {
 /** A block that this simulator could have made, or one that a threshold left. */
 function summary(tape: Tape, betas: readonly string[]): Block {
   const content = 'what was said'
+  const extra = tape.rarely(6) ? tape.one<object>({ citations: null }, { text: 'more' }) : {}
   if (tape.rarely(4) && betas.includes('compact-2026-01-12'))
     return { type: 'compaction', content: tape.one(content, null) }
   const signature = createSealer('tidemark').seal({
@@ -187,14 +201,14 @@ function summary(tape: Tape, betas: readonly string[]): Block {
     tools: '',
     messages: '',
   })
-  return { type: 'compaction', content, signature, ...marker(tape) }
+  return { type: 'compaction', content, signature, ...marker(tape), ...extra }
 }
 
 function around(tape: Tape): object {
   const some = (...options: readonly object[]): object => (tape.rarely(8) ? tape.one(...options) : {})
   return {
     ...(tape.rarely(12)
-      ? tape.one<object>({}, { tools: [] }, { tools: [TOOLS[0], TOOLS[0]] })
+      ? tape.one<object>({}, { tools: [] }, { tools: [TOOLS[0], TOOLS[0]] }, { tools: [TOOLS[0]] })
       : { tools: TOOLS }),
     ...some({ system: 'You help.' }, { system: [text(tape)] }, { system: '' }),
     ...some(...MODES.map((mode) => ({ thinking: mode }))),

@@ -4,6 +4,14 @@ export type { Fragment, Zone } from './anthropic/fragment.ts'
 export { toFrames } from './anthropic/frames.ts'
 export { type BodyProblem, type DecodedBody, fromBody } from './anthropic/from-body.ts'
 export {
+  type GrowingMessages,
+  type GrowingRequest,
+  type GrowOptions,
+  growingText,
+  growRequest,
+  messageTexts,
+} from './anthropic/growing-request.ts'
+export {
   API_VERSIONS,
   AUTH_STYLES,
   type Credentials,
@@ -11,7 +19,9 @@ export {
   type RequestHead,
   toHeaders,
 } from './anthropic/headers.ts'
+export type { MessageText } from './anthropic/message-text.ts'
 export { eventsOf, every, framesOf } from './anthropic/reply-events.ts'
+export { overflowOfReply } from './anthropic/reply-overflow.ts'
 export {
   bodyText,
   type EncodedRequest,
@@ -54,7 +64,6 @@ export { createDamageNotes, type DamageNotes, inLineOrder } from './readers/dama
 export { type DetectedFormat, detectFormat, formatOfLine } from './readers/detect-format.ts'
 export type { LogMeta } from './readers/log-meta.ts'
 export type { LogFormat, LogReader, ReadEnd, ReadRecord } from './readers/log-reader.ts'
-export { typedText } from './readers/typed-text.ts'
 export {
   decodeSse,
   decodeSseText,

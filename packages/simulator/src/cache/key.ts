@@ -5,6 +5,7 @@
 import { isObject, type JsonObject, type MessagesBody } from '../api.ts'
 import type { Piece } from '../context/piece.ts'
 import type { Level, SimulatedModel } from '../models.ts'
+import { markersOf } from './markers.ts'
 import { traitsOf } from './traits.ts'
 
 /** Whose cache it is. */
@@ -23,6 +24,8 @@ export interface KeySettings {
   readonly betas: boolean
   /** The parameter itself; what its edits clear always shows. */
   readonly contextManagement: boolean
+  /** The lifetimes that the markers ask for; what is kept for an hour is then no use to who asks for five minutes. */
+  readonly ttl: boolean
 }
 
 export const DEFAULT_KEY: KeySettings = {
@@ -30,6 +33,7 @@ export const DEFAULT_KEY: KeySettings = {
   outputFormat: true,
   betas: true,
   contextManagement: false,
+  ttl: false,
 }
 
 /** One thing that is in the key, by name, so that a miss can say what changed. */
@@ -77,6 +81,7 @@ function partsOf(input: KeyInput): readonly KeyPart[] {
     part('tools', 'organization', scope.organization),
     part('tools', 'workspace', scope.workspace),
     part('tools', 'model', model.id),
+    part('tools', 'ttl', settings.ttl ? ttlSetting(body) : ''),
     part('tools', 'first inline tool', traits.onlyInlineTools ? 'yes' : ''),
     part('system', 'speed', settings.speed ? spedUp(body) : ''),
     part('system', 'citations', traits.citations ? 'on' : ''),
@@ -118,6 +123,13 @@ export function formatSetting({ output_config, output_format }: MessagesBody): s
 
 export function editSetting({ context_management }: MessagesBody): string {
   return isObject(context_management) ? JSON.stringify(context_management) : ''
+}
+
+/** Five minutes is what a marker asks for that does not say. */
+function ttlSetting(body: MessagesBody): string {
+  const { explicit, automatic } = markersOf(body)
+  const asked = [...explicit, ...(automatic?.marker == null ? [] : [automatic.marker])].map(({ ttl }) => ttl)
+  return asked.includes('1h') ? [...new Set(asked)].sort().join(' and ') : ''
 }
 
 /** Betas that steer the request and leave the prompt alone; a provider could not key on them and sell them. */

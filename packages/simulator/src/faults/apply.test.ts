@@ -111,6 +111,36 @@ describe('an answer that breaks off', () => {
     expect([textSent(answer), answer.ending]).toEqual([text, ending])
   })
 
+  it.each<[string, Fault, string | undefined]>([
+    ['a cut at the end', { type: 'cut', afterEvents: 3 }, 'not applied: the answer ends after 3 events'],
+    ['a cut behind it', { type: 'cut', afterEvents: 9 }, 'not applied: the answer ends after 3 events'],
+    [
+      'a cut behind it, in bytes',
+      { type: 'cut', afterBytes: 999 },
+      `not applied: the answer ends after ${Buffer.byteLength(EVENTS.join(''))} bytes`,
+    ],
+    ['a cut before it', { type: 'cut', afterEvents: 2 }, undefined],
+    ['a reset at the end', { type: 'reset', afterEvents: 3 }, undefined],
+    [
+      'a reset behind it',
+      { type: 'reset', afterEvents: 4 },
+      'reset at the end: the answer has only 3 events',
+    ],
+    [
+      'a silence behind it',
+      { type: 'hang', afterEvents: 4 },
+      'hang at the end: the answer has only 3 events',
+    ],
+    ['an error before the last event', { type: 'error-event', afterEvents: 2 }, undefined],
+    [
+      'an error behind it',
+      { type: 'error-event', afterEvents: 3 },
+      'error after 2 events: the answer has 3, and nobody reads past the last',
+    ],
+  ])('says what became of %s', (_, fault, note) => {
+    expect(apply(fault).headers[APPLIED_HEADER]).toBe(note)
+  })
+
   it('half-way where nothing is said', () => {
     expect(sent(apply({ type: 'cut' })).length).toBe(Math.floor(Buffer.byteLength(EVENTS.join('')) / 2))
   })

@@ -1,7 +1,15 @@
 /** A fault laid over a finished answer. The answer of a fault is an answer like any other. */
 import { type ErrorType, errorTypeOf } from '../refusal.ts'
 import { type Answer, type AnswerPiece, errorAnswer } from '../server/answer.ts'
-import { bytesBefore, bytesOf, dripped, eventCount, firstPieces, insideCharacter } from './bytes.ts'
+import {
+  byteCount,
+  bytesBefore,
+  bytesOf,
+  dripped,
+  eventCount,
+  firstPieces,
+  insideCharacter,
+} from './bytes.ts'
 import type { ErrorEventFault, Fault, FaultPlace, StatusFault } from './fault.ts'
 
 /** Says what was done where it is not what was asked for to the letter. */
@@ -54,7 +62,20 @@ function placeIn(answer: Answer, place: FaultPlace, otherwise: (total: number) =
 function endedAt(answer: Answer, ending: Answer['ending'], place: FaultPlace): Answer {
   const countsEvents = place.afterBytes === undefined && (place.afterEvents ?? 0) > 0
   if (countsEvents && !isStream(answer)) return noted(answer, 'not applied: no stream')
-  return endAt(answer, ending, placeIn(answer, place, ending === 'close' ? half : nothing))
+  const ended = endAt(answer, ending, placeIn(answer, place, ending === 'close' ? half : nothing))
+  const note = noteBehind(answer, ending, place)
+  return note === null ? ended : noted(ended, note)
+}
+
+/** What to say of a place at or behind the end: a cut has nothing to take away there, the others strike late. */
+function noteBehind({ pieces }: Answer, ending: Answer['ending'], place: FaultPlace): string | null {
+  const { afterBytes, afterEvents = 0 } = place
+  const isBytes = afterBytes !== undefined
+  const [asked, count] = isBytes ? [afterBytes, byteCount(pieces)] : [afterEvents, eventCount(pieces)]
+  const unit = isBytes ? 'bytes' : 'events'
+  if (asked === 0 || asked < count) return null
+  if (ending === 'close') return `not applied: the answer ends after ${count} ${unit}`
+  return asked === count ? null : `${ending} at the end: the answer has only ${count} ${unit}`
 }
 
 function endAt(answer: Answer, ending: Answer['ending'], bytes: number): Answer {
@@ -109,11 +130,17 @@ function isStream({ headers }: Answer): boolean {
 /** Never behind the last event: a client that has seen the end reads no further. */
 function withError(answer: Answer, fault: ErrorEventFault): Answer {
   const { errorType = 'overloaded_error', message = 'Overloaded' } = fault
-  const afterEvents = Math.min(fault.afterEvents, Math.max(0, eventCount(answer.pieces) - 1))
+  const count = eventCount(answer.pieces)
+  const afterEvents = Math.min(fault.afterEvents, Math.max(0, count - 1))
   const data = JSON.stringify({ type: 'error', error: { type: errorType, message } })
   const event = { bytes: bytesOf(`event: error\ndata: ${data}\n\n`), delayMs: 0 }
   const before = firstPieces(answer.pieces, placeIn(answer, { afterEvents }, nothing))
-  return { ...answer, pieces: [...before, event], ending: 'close' }
+  const struck: Answer = { ...answer, pieces: [...before, event], ending: 'close' }
+  if (afterEvents === fault.afterEvents) return struck
+  return noted(
+    struck,
+    `error after ${afterEvents} events: the answer has ${count}, and nobody reads past the last`,
+  )
 }
 
 const STATUS_BY_TYPE: Readonly<Record<string, number>> = {

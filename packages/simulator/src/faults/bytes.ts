@@ -35,6 +35,10 @@ export function bytesBefore(
   return afterEvents === 0 ? 0 : (eventEnds(all)[afterEvents - 1] ?? all.length)
 }
 
+export function byteCount(pieces: readonly AnswerPiece[]): number {
+  return wholeOf(pieces).length
+}
+
 export function eventCount(pieces: readonly AnswerPiece[]): number {
   return eventEnds(wholeOf(pieces)).length
 }

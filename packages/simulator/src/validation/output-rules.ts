@@ -1,6 +1,6 @@
 /** What is asked of the answer: its length, the tools it may or must use, warming the cache without one. */
 import type { JsonObject } from '../api.ts'
-import { invalid } from '../refusal.ts'
+import { coded, invalid } from '../refusal.ts'
 import type { Rule } from './rule.ts'
 
 export const outputLength: Rule = ({ body, model, endpoint }) => {
@@ -54,6 +54,18 @@ export const toolNames: Rule = ({ body }) => {
     seen.add(name)
   }
   return null
+}
+
+const MOST_DEFERRED = 10_000
+
+export const deferredTools: Rule = ({ body }) => {
+  const count = (body.tools ?? []).filter((tool) => tool.defer_loading === true).length
+  return count <= MOST_DEFERRED
+    ? null
+    : coded(
+        'available_tools_limit_exceeded',
+        `tools: at most ${MOST_DEFERRED} deferred tools may be provided. Found ${count}.`,
+      )
 }
 
 /** Old calls need the tools they were made with. */

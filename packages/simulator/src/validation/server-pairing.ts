@@ -1,5 +1,5 @@
 /** Calls that the provider runs itself: call and answer live in the model's own turn and stay together. */
-import { isServerToolResult, isServerToolUse, textField } from '../api.ts'
+import { isServerToolResult, isServerToolUse, type MessagesBody, textField } from '../api.ts'
 import { coded, invalid } from '../refusal.ts'
 import { type PlacedBlock, pathOf, type Rule, type Turn } from './rule.ts'
 
@@ -33,7 +33,7 @@ export const serverCallsHaveResults: Rule = ({ body, turns: all }) => {
           'compaction_incomplete_turn',
           'The last `assistant` turn waits for a server tool. Let it finish, then compact.',
         )
-      if (state === 'waiting' && body.mcp_servers == null && !hasTool(body.tools ?? [], call))
+      if (state === 'waiting' && !isServed(body) && !hasTool(body.tools ?? [], call))
         return invalid(`messages.${call.message}: ${noToolText(call)}`)
     }
   }
@@ -62,6 +62,10 @@ function waiting(
   if (!onlyResults) return 'broken'
   if (turns[index + 2] === undefined) return 'waiting'
   return answeredIn(turns[index + 2], call) ? 'answered' : 'broken'
+}
+
+function isServed({ mcp_servers: servers }: MessagesBody): boolean {
+  return Array.isArray(servers) && servers.length > 0
 }
 
 function hasTool(tools: readonly Readonly<Record<string, unknown>>[], { block }: PlacedBlock): boolean {

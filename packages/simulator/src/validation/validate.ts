@@ -18,6 +18,7 @@ import {
 } from './edit-rules.ts'
 import { deferredMarked, emptyMarked, markerCount, markerOrder } from './markers.ts'
 import {
+  deferredTools,
   outputLength,
   preWarm,
   sampling,
@@ -54,6 +55,7 @@ const RULES: readonly Rule[] = [
   thinkingBudget,
   thinkingTemperature,
   toolNames,
+  deferredTools,
   toolChoice,
   stopSequences,
   editOrder,

@@ -98,6 +98,8 @@ describe('toFailure', () => {
     ],
     [400, body('invalid_request_error', 'A maximum of 100 PDF pages may be provided.'), 'media', false],
     [400, body('invalid_request_error', 'prompt is too long: 5 tokens > 4 maximum'), 'overflow', false],
+    [413, body('invalid_request_error', 'Prompt is too long'), 'overflow', false],
+    [429, '{"__type":"ThrottlingException","message":"Too many tokens, please wait"}', 'rate-limit', true],
     [
       400,
       body('invalid_request_error', 'no', { error_code: 'compaction_signature_invalid' }),

@@ -38,16 +38,40 @@ const MARKER = 'cache_control'
 /** A block or tool as text. `raw` is its exact text where its value would not say the same; markers come from the value. */
 export function spell(value: Block | JsonObject, raw?: string): Spelling {
   const marker = value[MARKER]
-  const { [MARKER]: _, ...rest } = value
-  const plain = raw === undefined ? JSON.stringify(rest) : withoutKey(raw)
+  const plain = plainText(value, raw)
   const bare = plain.includes(MARKER) ? withoutInnerMarkers(plain) : plain
-  return marker === undefined ? { text: plain, bare } : { text: withKey(plain, marker), bare, marker }
+  return marker === undefined
+    ? { text: plain, bare }
+    : { text: withKey(plain, markerText(marker)), bare, marker }
 }
 
-function withKey(text: string, marker: unknown): string {
-  const end = text.lastIndexOf('}')
-  const comma = text.slice(0, end).trim() === '{' ? '' : ','
-  return `${text.slice(0, end)}${comma}"${MARKER}":${JSON.stringify(marker)}}`
+/** All that it says but its own marker. A reference that was given to a value later is not in its exact text yet. */
+export function plainText(value: Block | JsonObject, raw?: string): string {
+  const { [MARKER]: _, ...rest } = value
+  if (raw === undefined) return JSON.stringify(rest)
+  const { cache_reference: reference } = rest
+  const exact = withoutKey(raw)
+  const isNew = reference !== undefined && memberOf(raw, 'cache_reference') === undefined
+  return isNew ? withKey(exact, referenceText(reference)) : exact
+}
+
+/** Where in the text of an object a further member comes: before the bracket that closes it. */
+export function endOf(text: string): number {
+  return text.lastIndexOf('}')
+}
+
+export function markerText(marker: unknown): string {
+  return `,"${MARKER}":${JSON.stringify(marker)}`
+}
+
+export function referenceText(reference: unknown): string {
+  return `,"cache_reference":${JSON.stringify(reference)}`
+}
+
+function withKey(text: string, member: string): string {
+  const end = endOf(text)
+  const isFirst = text.slice(0, end).trim() === '{'
+  return text.slice(0, end) + (isFirst ? member.slice(1) : member) + text.slice(end)
 }
 
 function withoutKey(raw: string): string {

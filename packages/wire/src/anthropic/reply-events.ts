@@ -23,7 +23,17 @@ export function framesOf(reply: Reply, split: Split = whole): readonly Frame[] {
 }
 
 export function eventsOf(reply: Reply, split: Split = whole): readonly ReplyEvent[] {
-  return [headOf(reply), ...blocksIn(reply).flatMap((block) => blockEvents(block, split)), ...endOf(reply)]
+  return [
+    headOf(reply),
+    ...figuresOf(reply),
+    ...blocksIn(reply).flatMap((block) => blockEvents(block, split)),
+    ...endOf(reply),
+  ]
+}
+
+/** What is no usage yet cannot stand in the head; a stream tells it behind. */
+function figuresOf({ figures }: Reply): readonly ReplyEvent[] {
+  return figures === undefined ? [] : [{ type: 'reply-updated', fields: {}, usage: figures }]
 }
 
 /** A splitter that cuts every so many characters. */

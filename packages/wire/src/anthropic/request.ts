@@ -55,14 +55,26 @@ type Piece = string | Said
 type Said = Omit<Fragment, 'lead'>
 
 function parameterPieces(parameters: object, raw?: ReadonlyMap<string, string>): readonly Piece[] {
-  const entries = Object.entries(parameters).filter(([, value]) => value !== undefined)
   return separated(
-    entries.map(([name, value]: [string, Json]) => {
-      const text = `${JSON.stringify(name)}:${raw?.get(name) ?? JSON.stringify(value)}`
+    givenParameters(parameters).map(([name, value]) => {
+      const text = parameterText(name, value, raw)
       const marked = name === 'cache_control' ? { bare: '', marker: value } : { bare: text }
       return [{ zone: 'parameters' as const, path: name, text, ...marked }]
     }),
   )
+}
+
+/** The members of the body that are neither tools, system nor messages. */
+export function parameterTexts(parameters: object): readonly string[] {
+  return givenParameters(parameters).map(([name, value]) => parameterText(name, value))
+}
+
+function givenParameters(parameters: object): readonly (readonly [string, Json])[] {
+  return Object.entries(parameters).filter(([, value]) => value !== undefined)
+}
+
+function parameterText(name: string, value: Json, raw?: ReadonlyMap<string, string>): string {
+  return `${JSON.stringify(name)}:${raw?.get(name) ?? JSON.stringify(value)}`
 }
 
 function listPieces(

@@ -1,5 +1,8 @@
+import { collect } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { fromResponse } from './response.ts'
+import { decode, frame, STOP } from '../../test/stream-frames.ts'
+import { eventsOf } from './reply-events.ts'
+import { fromResponse, toResponse } from './response.ts'
 
 describe('fromResponse', () => {
   it('keeps the exact text of a block that parsing would change', () => {
@@ -11,14 +14,19 @@ describe('fromResponse', () => {
     ])
   })
 
-  it('leaves out figures that make no usage', () => {
-    const response = fromResponse('{"id":"msg_1","model":"m","content":[],"usage":{"output_tokens":2}}')
-    expect(response.ok && response.reply.message).toEqual({
-      id: 'msg_1',
-      role: 'assistant',
-      model: 'm',
-      content: [],
-    })
+  it('keeps figures that make no usage apart, as a stream does', () => {
+    const body = { id: 'msg_1', type: 'message', model: 'm', content: [], usage: { output_tokens: 2 } }
+    const response = fromResponse(JSON.stringify(body))
+    const reply = response.ok ? response.reply : null
+    expect([reply?.message, reply?.figures]).toEqual([
+      { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content: [] },
+      { output_tokens: 2 },
+    ])
+    const streamed = decode([frame({ type: 'message_start', message: body }), STOP])
+    expect(streamed.at(-1)).toEqual({ type: 'reply-ended', reply })
+    const events = response.ok ? eventsOf(response.reply) : []
+    expect([collect(events), collect(streamed)]).toEqual([reply, reply])
+    expect(reply === null ? null : fromResponse(toResponse(reply))).toEqual(response)
   })
 
   it.each([

@@ -13,6 +13,7 @@ import {
   survives,
 } from '@tidemark/core'
 import { failure } from '../failure/classify.ts'
+import { given } from '../given.ts'
 import { toFailure } from './failure.ts'
 import { readHead } from './message-head.ts'
 
@@ -29,15 +30,17 @@ export function fromResponse(text: string): Response {
   if (head === null || content === null)
     return refused('The answer is no message: it needs id, model and content')
   const message = { ...head.message, content }
+  const { figures } = head
+  const partial = Object.keys(figures).length > 0 ? { figures } : {}
   return {
     ok: true,
-    reply: { message, rawBlocks: rawBlocks(text), cutInputs: [], unfinished: [], others: [] },
+    reply: { message, rawBlocks: rawBlocks(text), cutInputs: [], unfinished: [], others: [], ...partial },
   }
 }
 
 /** The body text. A call whose input broke off has an empty input here: one body has no other way to say it. */
-export function toResponse({ message, rawBlocks: raws }: Reply): string {
-  const { content, ...fields } = message
+export function toResponse({ message, rawBlocks: raws, figures }: Reply): string {
+  const { content, ...fields } = { ...message, ...given({ usage: message.usage ?? figures }) }
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const exact = new Map(raws.map(({ index, text }) => [index, text]))
   const texts = blocks.map((block, index) => exact.get(index) ?? JSON.stringify(block))

@@ -26,7 +26,7 @@ export function readErrorBody(text: string): ErrorBody {
 }
 
 function fromObject(body: JsonObject): ErrorBody {
-  const error = isObject(body.error) ? body.error : body
+  const error = errorIn(body)
   const details = isObject(error.details) ? error.details : undefined
   const type = firstText(error.type, error.__type, error.status)
   const code = firstText(details?.error_code, error.code)
@@ -37,6 +37,12 @@ function fromObject(body: JsonObject): ErrorBody {
     ...given({ type, code, requestId, details, inner }),
     fields: error,
   }
+}
+
+/** Some streams tell of a failed response with the error inside it. */
+function errorIn({ response, ...body }: JsonObject): JsonObject {
+  if (isObject(body.error)) return body.error
+  return isObject(response) && isObject(response.error) ? response.error : body
 }
 
 function messageOf(error: JsonObject, body: JsonObject): string {

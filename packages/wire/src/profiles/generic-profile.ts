@@ -23,6 +23,7 @@ function common(model: ModelEntry): ProfileOverrides {
   return {
     name: `${model.id} (${model.vendor})`,
     ...windowOf(model),
+    maxOutputRequired: false,
     tools: {
       declaredWhenUsed: false,
       forcedChoice: model.capabilities.forcedToolChoice === true ? 'allowed' : 'refused',

@@ -1,7 +1,14 @@
-import { flatten, messagesOf, type SystemRecord, sessionOf, type View, viewOf } from '@tidemark/core'
+import {
+  flatten,
+  messagesOf,
+  type SystemRecord,
+  sessionOf,
+  typedText,
+  type View,
+  viewOf,
+} from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { count, event, line, message, readAll, session, told } from '../../../test/rollout.ts'
-import { typedText } from '../typed-text.ts'
 
 interface Given {
   readonly role: string

@@ -1,0 +1,60 @@
+/**
+ * When a turn is over, and its thinking gone, is decided twice: by the engine, which has to foresee it, and by the
+ * simulator, which does it. The two are written apart, from the same facts.
+ */
+import { endsTurn, flatMessagesOf, flatten } from '@tidemark/core'
+import fc from 'fast-check'
+import { Choices, generateSession } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { isThinking, type MessageParam } from '../src/api.ts'
+import { type Piece, piecesOf } from '../src/context/piece.ts'
+import { stripFinished } from '../src/context/thinking-turns.ts'
+
+const placeOf = ({ message, index }: Piece): string => `${message}.${index}`
+
+/** Where the engine expects thinking to be left: behind the newest message that ended a turn. */
+function expectedThinking(messages: readonly MessageParam[]): readonly string[] {
+  const end = messages.findLastIndex(endsTurn)
+  return piecesOf(messages)
+    .filter(({ message, block }) => isThinking(block) && message > end)
+    .map(placeOf)
+}
+
+function leftThinking(messages: readonly MessageParam[]): readonly string[] {
+  return stripFinished(piecesOf(messages))
+    .filter(({ block }) => isThinking(block))
+    .map(placeOf)
+}
+
+const THOUGHT = { type: 'thinking', thinking: 'hm', signature: 's' }
+
+describe('a turn that is over', () => {
+  it('is over for the engine and the simulator alike, in generated conversations', () => {
+    const seen = { left: 0, gone: 0, mixed: 0 }
+    const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
+    fc.assert(
+      fc.property(numbers, fc.nat(3), (choices, every) => {
+        const { teller } = generateSession(new Choices(choices))
+        const messages = flatMessagesOf(flatten(teller.view)).map(({ message }, at): MessageParam => {
+          const { role, content } = message
+          if (role !== 'assistant' || typeof content === 'string' || at % 4 === every)
+            return { role, content }
+          return { role, content: [THOUGHT, ...content] }
+        })
+        const left = leftThinking(messages)
+        expect(left).toEqual(expectedThinking(messages))
+        const all = piecesOf(messages).filter(({ block }) => isThinking(block)).length
+        seen.left += left.length
+        seen.gone += all - left.length
+        for (const { role, content } of messages) {
+          if (role !== 'user' || typeof content === 'string') continue
+          const results = content.filter(({ type }) => type === 'tool_result').length
+          if (results > 0 && results < content.length) seen.mixed += 1
+        }
+      }),
+      { numRuns: 400 },
+    )
+    // Each way must really have been tried, words beside results among them.
+    expect(Math.min(seen.left, seen.gone, seen.mixed)).toBeGreaterThan(20)
+  })
+})

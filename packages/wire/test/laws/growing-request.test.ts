@@ -1,0 +1,150 @@
+import {
+  type AssembledRequest,
+  advance,
+  assembleRequest,
+  captureParams,
+  createPolicy,
+  createProfile,
+  emptySession,
+  emptyView,
+  type Flat,
+  flatten,
+  fork,
+  frontOf,
+  type JsonObject,
+  openEpoch,
+  type Profile,
+  payloadOf,
+  rawTextsOf,
+  reduce,
+  type SessionRecord,
+} from '@tidemark/core'
+import fc from 'fast-check'
+import { Choices, generateSession } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { type GrowingRequest, growingText, growRequest } from '../../src/anthropic/growing-request.ts'
+import { bodyText, encodeRequest } from '../../src/anthropic/request.ts'
+
+const STREAM = { stream: true }
+const { markers } = createPolicy({}).cache
+
+function profileThat(cacheEdits: boolean): Profile {
+  return createProfile({
+    roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
+    thinking: { closing: 'not-at-end', firstInModes: [] },
+    cache: { collapsesToolRuns: true },
+    capabilities: { cacheEdits },
+  })
+}
+
+const tool = (name: string): JsonObject => ({ name, description: name, input_schema: { type: 'object' } })
+const epoch = openEpoch(
+  {
+    sections: [
+      { name: 'rules', part: 'static', text: 'Be "careful".' },
+      { name: 'environment', part: 'dynamic', text: 'Linux' },
+    ],
+    tools: [tool('Read'), tool('Bash')],
+    model: 'model-a',
+    parameters: { max_tokens: 1000, betas: ['b-1'], metadata: { user: 'ü' } },
+  },
+  createProfile(),
+)
+const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
+
+/** Some blocks get an exact text that stringify would not give, or a marker or reference of somebody else's. */
+function roughened(record: SessionRecord, dice: number): SessionRecord {
+  if (record.type !== 'user' && record.type !== 'assistant') return record
+  const { message } = record as SessionRecord & { readonly message: { readonly content: unknown } }
+  const { content } = message
+  if (!Array.isArray(content) || content.length === 0) return record
+  const at = dice % content.length
+  if (dice % 3 === 0) {
+    const text = `${JSON.stringify({ ...content[at], n: 1 }).slice(0, -1)}.0 }`
+    return { ...record, rawBlocks: [{ index: at, text }] } as unknown as SessionRecord
+  }
+  if (dice % 7 !== 0) return record
+  const extra =
+    dice % 2 === 0 ? { cache_control: { type: 'ephemeral', ttl: '1h' } } : { cache_reference: 'theirs' }
+  const blocks = content.map((block, index) => (index === at ? { ...extra, ...block, later: true } : block))
+  return { ...record, message: { ...message, content: blocks } } as unknown as SessionRecord
+}
+
+function plainBody(request: AssembledRequest): string {
+  return bodyText(
+    encodeRequest({ ...payloadOf(request), ...STREAM }, { raw: { messages: rawTextsOf(request) } }),
+  )
+}
+
+describe('a request that grows', () => {
+  it('is byte for byte the plain one, after every record, whatever is marked', () => {
+    const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
+    const settings = fc.record({
+      clears: fc.boolean(),
+      refers: fc.boolean(),
+      ttl: fc.constantFrom('5m', '1h', null),
+    })
+    fc.assert(
+      fc.property(numbers, settings, (choices, { clears, refers, ttl }) => {
+        const profile = profileThat(refers)
+        let [session, view] = [emptySession(), emptyView()]
+        let flat: Flat | undefined
+        let previous: AssembledRequest | undefined
+        let grown: GrowingRequest | undefined
+        for (const [index, record] of generateSession(new Choices(choices)).records.entries()) {
+          session = reduce(session, roughened(record, choices[index % choices.length] ?? 0))
+          view = advance(view, session)
+          flat = flatten(view, flat)
+          const result = [...flat.frozen]
+            .flatMap(({ message }) => (typeof message.content === 'string' ? [] : message.content))
+            .find((block) => block.type === 'tool_result')
+          const first = typeof result?.tool_use_id === 'string' ? result.tool_use_id : null
+          const edge = { result: first, left: null, rewrittenAt: 0 }
+          const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
+          grown = growRequest(request, { fields: STREAM, previous: grown })
+          expect(growingText(grown)).toBe(plainBody(request))
+          expect(grown.betas).toEqual(['b-1'])
+          previous = request
+        }
+        if (previous === undefined) return
+        const forked = fork(captureParams(previous, profile), [{ role: 'user', content: 'and?' }], { ttl })
+        if (!forked.ok) throw new Error(forked.message)
+        const side = growRequest(forked.request, { fields: STREAM, previous: grown })
+        expect(growingText(side)).toBe(plainBody(forked.request))
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('spells nothing twice: what is settled is the very text of the request before', () => {
+    const profile = profileThat(false)
+    const { teller } = generateSession(new Choices([]))
+    const before = flatten(teller.view)
+    const first = growRequest(
+      assembleRequest({ front, flat: before, profile, markers, ttl: '5m', clears: true }),
+    )
+    for (let turn = 0; turn < 4; turn += 1) {
+      teller.assistant(teller.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
+      teller.user(`question ${turn}`)
+    }
+    const flat = flatten(teller.view, before)
+    const next = assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
+    const grown = growRequest(next, { previous: first })
+    const again = growRequest(next, { previous: grown })
+    expect(again.messages.settled).toBe(grown.messages.settled)
+    const anew = growRequest(next)
+    expect([...anew.messages.settled].every((text, at) => text === grown.messages.settled.at(at))).toBe(true)
+  })
+
+  it('starts over where the messages are others', () => {
+    const profile = profileThat(true)
+    const requestOf = (numbers: readonly number[]): AssembledRequest => {
+      const flat = flatten(generateSession(new Choices(numbers)).teller.view)
+      return assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
+    }
+    const one = requestOf([1, 7, 300, 20, 5, 800, 33, 41])
+    const other = requestOf([9, 2, 60, 77, 1, 90, 3, 4])
+    const grown = growRequest(other, { fields: STREAM, previous: growRequest(one) })
+    expect(growingText(grown)).toBe(plainBody(other))
+  })
+})

@@ -89,6 +89,7 @@ function found(report: SessionReport) {
 
 describe.skipIf(known.length === 0)(`inspect on recorded sessions${note}`, () => {
   let reports: readonly SessionReport[] = []
+  let covered = 0
   beforeAll(async () => {
     const { logs } = await findNamedLogs(paths)
     reports = (await inspectFiles(logs, { timeZone: 'UTC' })).sessions
@@ -124,7 +125,58 @@ describe.skipIf(known.length === 0)(`inspect on recorded sessions${note}`, () =>
     expect(Math.abs(estimator.bias ?? 1)).toBeLessThan(0.05)
     expect(estimator.medianAbsError).toBeLessThan(80)
   })
+
+  it.each(known)('$file: every break re-writes more than 2,000 tokens by its own usage', async (of) => {
+    const log = await readLog(`${folder}${of.file}`)
+    if (!log.ok) throw new Error(log.message)
+    const answers = answersIn(log.records)
+    const { cacheBreaks } = reportOf(of)
+    for (const { line, tokensRewritten } of cacheBreaks) {
+      const index = answers.findIndex((answer) => answer.line === line)
+      const [before, now] = [answers[index - 1], answers[index]]
+      if (before === undefined || now === undefined)
+        throw new Error(`line ${line} is no answer after another`)
+      expect(tokensRewritten).toBeGreaterThan(2_000)
+      // Paid for anew, and not read though the answer before had it cached.
+      expect(now.paidAnew).toBeGreaterThanOrEqual(tokensRewritten)
+      expect(before.read + before.paidAnew - now.read).toBeGreaterThanOrEqual(tokensRewritten)
+    }
+    covered += cacheBreaks.length
+  })
+
+  it('has looked at breaks of most files', () => {
+    const broken = reports.filter(({ cacheBreaks }) => cacheBreaks.length > 0)
+    expect(broken.length * 2).toBeGreaterThan(reports.length)
+    expect(covered).toBe(reports.reduce((sum, { cacheBreaks }) => sum + cacheBreaks.length, 0))
+  })
+
+  it.each(known)('$file: what was lost to breaks is their sum, and a part of the bill', (of) => {
+    const { cacheBreaks, money } = reportOf(of)
+    const sum = cacheBreaks.reduce((total, { costUsd }) => total + (costUsd ?? Number.NaN), 0)
+    expect(money.lostToBreaks).toBeCloseTo(sum, 5)
+    expect(money.shareLostToBreaks).toBeLessThan(1)
+  })
 })
+
+interface Answer {
+  readonly line: number
+  readonly read: number
+  readonly paidAnew: number
+}
+
+/** The responses of a log with their usage, each once and at its first line, counted here by nothing but the log. */
+function answersIn(records: readonly { readonly record: SessionRecord; readonly line: number }[]): Answer[] {
+  const answers = new Map<string, Answer>()
+  for (const { record, line } of records) {
+    if (!isMeasured(record) || !isKnown(record) || record.type !== 'assistant') continue
+    const { id, usage } = record.message
+    const first = answers.get(id)?.line ?? line
+    const read = usage?.cache_read_input_tokens ?? 0
+    const paidAnew = (usage?.input_tokens ?? 0) + (usage?.cache_creation_input_tokens ?? 0)
+    answers.set(id, { line: first, read, paidAnew })
+  }
+  return [...answers.values()]
+}
 
 const estimate = DEFAULT_POLICY.estimate
 const estimator = createEstimator(fixedRule(estimate))

@@ -44,6 +44,8 @@ describe('help and version', () => {
         sessions                      list, search and delete Tidemark's own sessions
         repair [options] <file>       write a clean copy of a damaged session; the session itself is only
                                       read
+        export [options] <file>       write a session as Markdown: all that was said, with rewrites, calls
+                                      and ids
         simulate [options]            serve the Messages API on this machine, with a scripted model and a
                                       true prompt cache
         start [options]               show a sample session: as its log, as the view a model is shown, and

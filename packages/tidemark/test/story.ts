@@ -32,7 +32,8 @@ const profile = createProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [] },
 })
-const tools = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type: 'object' } }))
+const own = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type: 'object' } }))
+const tools = [...own, { type: 'search_1', name: 'web_search' }]
 
 /** What a provider would find wrong with the next request of a session with these records. */
 export function findingsOfNextRequest(records: readonly SessionRecord[]): readonly unknown[] {

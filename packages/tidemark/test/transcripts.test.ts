@@ -18,10 +18,10 @@ import {
   type KnownRecord,
   SYNTHETIC_MODEL,
   sessionOf,
+  typedText,
   type Usage,
   viewOf,
 } from '@tidemark/core'
-import { typedText } from '@tidemark/wire'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type ReadLog, readLog } from '../src/reading/read-log.ts'
 import { repairLog } from '../src/reading/repair-log.ts'

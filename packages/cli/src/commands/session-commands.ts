@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { readSince, SORT_KEYS } from 'tidemark'
 import type { Terminal } from '../terminal.ts'
+import { type ExportChoices, exportSession } from './export.ts'
 import { type InspectChoices, inspect } from './inspect.ts'
 import { repair } from './repair.ts'
 import { deleteSessions, findSessions, listSessions } from './sessions.ts'
@@ -15,6 +16,7 @@ export function addSessionCommands(program: Command, terminal: Terminal, outcome
   addInspect(program, terminal, outcome)
   addSessions(program, terminal, outcome)
   addRepair(program, terminal, outcome)
+  addExport(program, terminal, outcome)
 }
 
 function addInspect(program: Command, terminal: Terminal, outcome: Outcome): void {
@@ -66,6 +68,20 @@ function addSessions(program: Command, terminal: Terminal, outcome: Outcome): vo
     .option('--yes', 'do not ask')
     .action(async (ids: readonly string[], choices: { readonly yes?: boolean }) => {
       outcome.code = await deleteSessions(ids, choices, terminal)
+    })
+}
+
+function addExport(program: Command, terminal: Terminal, outcome: Outcome): void {
+  program
+    .command('export')
+    .description('write a session as Markdown: all that was said, with rewrites, calls and ids')
+    .argument('<file>', 'a session of Tidemark, Claude Code or Codex')
+    .option('-o, --output <file>', 'a new file; without it, standard output')
+    .option('--title <text>', 'the heading; the id of the session without it')
+    .option('--no-redact', 'leave credentials as they are')
+    .option('--json', 'print one JSON value: { records, markdown }, with -o { path, out, records }')
+    .action(async (file: string, choices: ExportChoices) => {
+      outcome.code = await exportSession(file, choices, terminal)
     })
 }
 

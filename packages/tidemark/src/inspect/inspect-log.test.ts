@@ -45,8 +45,26 @@ describe('a session', () => {
     })
     expect(report.costUsd).toBeCloseTo(0.2177, 9)
     expect(report.spending).toEqual([
-      { day: '2023-11-14', model: MODEL, apiCalls: 4, usage: report.usage, costUsd: report.costUsd },
+      {
+        day: '2023-11-14',
+        model: MODEL,
+        apiCalls: 4,
+        usage: report.usage,
+        costUsd: report.costUsd,
+        cacheBreaks: 0,
+        lostToBreaks: 0,
+      },
     ])
+  })
+
+  it('has what its clearing made necessary to process again, which is no break', () => {
+    const { cacheBreaks, clearingCosts, money } = report
+    expect(cacheBreaks).toEqual([])
+    // What the first call wrote stands in front of the result that was cleared: 15,000 of its 20,000 were read.
+    expect(clearingCosts).toEqual([
+      { at: expect.any(String), tokensRewritten: 5_000, costUsd: 0.02875, breakEvenCalls: null },
+    ])
+    expect([money.lostToBreaks, money.shareLostToBreaks, money.spentOnClearings]).toEqual([0, 0, 0.02875])
   })
 
   it('says what filled it, and what was read twice', () => {
@@ -83,6 +101,41 @@ describe('a session', () => {
 
   it('has nothing damaged', () => {
     expect(report.damaged).toEqual([])
+  })
+})
+
+describe('a session whose cache broke', () => {
+  const broken = inspected((teller) => {
+    teller.user('please fix the login')
+    answer(teller, 'm1', 'I look.', { usage: usage(0, 20_000) })
+    teller.user('and the tests?')
+    answer(teller, 'm2', 'They pass.', { usage: usage(5_000, 16_000) })
+  })
+  // 15,000 tokens written at $6.25 a million where they could have been read at $0.50.
+  const costUsd = 0.08625
+
+  it('says when, how much, what it cost and why', () => {
+    expect(broken.cacheBreaks).toEqual([
+      {
+        at: expect.any(String),
+        tokensRewritten: 15_000,
+        costUsd,
+        cause: expect.any(String),
+        evidence: expect.stringContaining('5,000 of 20,000 tokens were still read'),
+        line: 4,
+        model: MODEL,
+      },
+    ])
+  })
+
+  it('has it in its money, and in that of the day and model', () => {
+    const { money, costUsd: spent, spending } = broken
+    expect(money.spent).toBe(spent)
+    expect(money.lostToBreaks).toBe(costUsd)
+    expect(money.shareLostToBreaks).toBeCloseTo(costUsd / (spent ?? 0), 4)
+    expect(spending.map(({ cacheBreaks, lostToBreaks }) => [cacheBreaks, lostToBreaks])).toEqual([
+      [1, costUsd],
+    ])
   })
 })
 

@@ -1,8 +1,11 @@
 /** From a log that was read to the report of its session. Pure: the same log gives the same report. */
-import type { SessionRecord } from '@tidemark/core'
+import { redactAll, type SessionRecord } from '@tidemark/core'
 import { type Catalogue, type LogFormat, lookUpModel, type ReadRecord } from '@tidemark/wire'
 import type { ReadLog } from '../reading/read-log.ts'
 import { agentReports } from './agents.ts'
+import type { CacheReport } from './breaks/cache-report.ts'
+import { breaksOf } from './breaks/log-breaks.ts'
+import { moneyLost } from './breaks/money-lost.ts'
 import { type Call, callsOf } from './calls.ts'
 import { contentsOf } from './content.ts'
 import { type Curve, curveOf } from './context-curve.ts'
@@ -11,9 +14,8 @@ import { createEstimates, type Estimates } from './estimates.ts'
 import { estimatorReport } from './estimator-report.ts'
 import { largestItems } from './large-items.ts'
 import { promptsIn } from './prompts.ts'
-import { redactAll } from './redact.ts'
 import type { SessionReport } from './report.ts'
-import { dollars, moneyReport, type PricedCall, priceCall, sumMoney } from './spending.ts'
+import { moneySpent, type PricedCall, priceCall } from './spending.ts'
 import { type DayOf, spendingTable } from './spending-table.ts'
 import { toolCallsIn } from './tool-calls.ts'
 import { addUsage, hitRateOf, NO_USAGE, usageOf } from './usage-totals.ts'
@@ -31,7 +33,8 @@ export function inspectLog(log: ReadLog, rules: InspectRules): SessionReport {
   const all = allCalls(log, rules.seenCalls)
   for (const { key } of all) rules.seenCalls.add(key)
   const estimates = createEstimates(rules.catalogue)
-  const { money, ...counted } = countedCalls(all, { log, rules, estimates })
+  const found = breaksOf(log, all, rules.catalogue)
+  const { money, ...counted } = countedCalls(all, { log, rules, estimates, found })
   return redactAll({
     ...identityOf(log),
     brokenOff: brokenOffAt(log),
@@ -41,6 +44,7 @@ export function inspectLog(log: ReadLog, rules: InspectRules): SessionReport {
     ...contentOfLog(log, all, estimates),
     estimator: estimatorReport(records, log.format, estimates),
     ...money,
+    ...found,
     damaged: damagedPlaces(log),
   })
 }
@@ -87,10 +91,11 @@ function linesIn(read: readonly ReadRecord[]): number {
 
 interface Counting extends Reading {
   readonly estimates: Estimates
+  readonly found: CacheReport
 }
 
 /** Calls that an earlier file has too are in none of these. */
-function countedCalls(all: readonly Call[], { log, rules, estimates }: Counting) {
+function countedCalls(all: readonly Call[], { log, rules, estimates, found }: Counting) {
   const own = all.filter(({ isCopy }) => !isCopy)
   const answered = own.filter((call) => isCounted(call, log.format))
   const estimate = ({ model, blocks }: Call): number =>
@@ -107,7 +112,7 @@ function countedCalls(all: readonly Call[], { log, rules, estimates }: Counting)
     models: [...new Set(all.map(({ model }) => model))],
     usage,
     hitRate: hitRateOf(usage),
-    money: { ...moneyOf(priced, rules.dayOf), agents: agentReports(priced) },
+    money: { ...moneyOf(priced, found, rules.dayOf), agents: agentReports(priced) },
   }
 }
 
@@ -116,15 +121,16 @@ function isCounted({ usage }: Call, format: LogFormat): boolean {
   return format !== 'codex' || usage !== null
 }
 
-function moneyOf(priced: readonly PricedCall[], dayOf: DayOf) {
+function moneyOf(priced: readonly PricedCall[], found: CacheReport, dayOf: DayOf) {
   const estimated = priced.filter(({ isOutputEstimated }) => isOutputEstimated)
+  const money = moneySpent(priced)
   return {
-    costUsd: dollars(sumMoney(priced).total),
-    money: moneyReport(priced),
+    costUsd: money.spent,
+    money: { ...money, ...moneyLost(found, money.spent) },
     outputEstimated: estimated.length > 0,
     outputEstimatedCalls: estimated.length,
     outputTokensEstimated: priced.reduce((sum, { tokens }) => sum + tokens.output, 0),
-    spending: spendingTable(priced, dayOf),
+    spending: spendingTable({ calls: priced, cacheBreaks: found.cacheBreaks }, dayOf),
   }
 }
 

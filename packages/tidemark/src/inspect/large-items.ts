@@ -9,11 +9,11 @@ import {
   isToolResult,
   isToolUse,
   type KnownRecord,
+  redact,
   SYNTHETIC_MODEL,
 } from '@tidemark/core'
 import type { ReadRecord } from '@tidemark/wire'
 import type { EstimateBlock } from './estimates.ts'
-import { redact } from './redact.ts'
 import { createRepeatedLines } from './repeated-lines.ts'
 import type { LargeItem } from './report.ts'
 

@@ -1,8 +1,15 @@
 /** Where Tidemark's own sessions say something. */
-import { blocksOf, isKnown, isText, isToolResult, type SessionRecord } from '@tidemark/core'
-import { typedText } from '@tidemark/wire'
+import {
+  blocksOf,
+  isKnown,
+  isText,
+  isToolResult,
+  REDACTED,
+  redact,
+  type SessionRecord,
+  typedText,
+} from '@tidemark/core'
 import { type OwnListing, overOwnSessions } from './own-sessions.ts'
-import { REDACTED, redact } from './redact.ts'
 
 export interface OwnMatch {
   readonly id: string

@@ -1,7 +1,5 @@
 /** What the person typed in the main conversation. */
-import type { SessionRecord } from '@tidemark/core'
-import { typedText } from '@tidemark/wire'
-import { redact } from './redact.ts'
+import { redact, type SessionRecord, typedText } from '@tidemark/core'
 import { createRepeatedLines } from './repeated-lines.ts'
 
 const FIRST_WORDS = 300

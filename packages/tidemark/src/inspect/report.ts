@@ -4,8 +4,9 @@
  */
 import type { Damage, PriceClass } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
+import type { CacheReport } from './breaks/cache-report.ts'
 
-export interface SessionReport {
+export interface SessionReport extends CacheReport {
   readonly file: string
   readonly format: LogFormat
   readonly sessionId: string | null
@@ -145,17 +146,30 @@ export interface EstimatorReport {
   readonly excluded: readonly { readonly reason: string; readonly count: number }[]
 }
 
-export interface MoneyReport {
+export interface MoneyReport extends MoneySpent, MoneyLost {}
+
+export interface MoneySpent {
+  /** Dollars; null where something that was used has no known price: the same as `costUsd`. */
+  readonly spent: number | null
   /** The sum of what could be priced: `costUsd`, or the least it can be. */
   readonly pricedUsd: number
   readonly byClass: { readonly [Class in PriceClass]: ClassPrice }
   /** Charged by the request, not by the token. */
   readonly feesUsd: number | null
   /** What the same calls would have cost without a cache, less what they did; null where not known. */
-  readonly savedByCacheUsd: number | null
+  readonly savedByCache: number | null
   /** Why a price is missing, and what had to be assumed, in words. */
   readonly missing: readonly string[]
   readonly assumed: readonly string[]
+}
+
+/** Dollars above the price of reading what had to be processed again; null where a price is not known. */
+export interface MoneyLost {
+  readonly lostToBreaks: number | null
+  /** Share of what was spent, to four places. */
+  readonly shareLostToBreaks: number | null
+  /** What announced clearings made necessary to process again: the host's own acts, no breaks. */
+  readonly spentOnClearings: number | null
 }
 
 export interface ClassPrice {
@@ -169,6 +183,8 @@ export interface Spending {
   readonly apiCalls: number
   readonly usage: UsageTotals
   readonly costUsd: number | null
+  readonly cacheBreaks: number
+  readonly lostToBreaks: number | null
 }
 
 export interface AgentReport {

@@ -1,7 +1,8 @@
 /** The calls of a session by day and model: what totals over many sessions are made of. */
 import { addMoney, type Money, NO_MONEY } from '@tidemark/core'
+import type { CacheBreak } from './breaks/cache-report.ts'
 import type { Spending, UsageTotals } from './report.ts'
-import { dollars, type PricedCall } from './spending.ts'
+import { dollars, type PricedCall, plus } from './spending.ts'
 import { addUsage, NO_USAGE, usageOf } from './usage-totals.ts'
 
 /** The day a moment falls on, as YYYY-MM-DD; null where it is none. */
@@ -32,19 +33,43 @@ interface Row {
   apiCalls: number
   usage: UsageTotals
   money: Money
+  cacheBreaks: number
+  lost: number | null
 }
 
-export function spendingTable(calls: readonly PricedCall[], dayOf: DayOf): readonly Spending[] {
+/** What was spent, and what of it was lost to breaks. */
+export interface Spent {
+  readonly calls: readonly PricedCall[]
+  readonly cacheBreaks: readonly CacheBreak[]
+}
+
+export function spendingTable({ calls, cacheBreaks }: Spent, dayOf: DayOf): readonly Spending[] {
   const rows = new Map<string, Row>()
-  for (const priced of calls) {
-    const { call, money } = priced
-    const day = dayOf(call.at)
-    const key = `${day}\n${call.model}`
-    const row = rows.get(key) ?? { day, model: call.model, apiCalls: 0, usage: NO_USAGE, money: NO_MONEY }
+  const rowOf = ({ at, model }: Pick<CacheBreak, 'at' | 'model'>): Row => {
+    const day = dayOf(at)
+    const key = `${day}\n${model}`
+    const row = rows.get(key) ?? newRow(day, model)
+    rows.set(key, row)
+    return row
+  }
+  for (const { call, money } of calls) {
+    const row = rowOf(call)
     row.apiCalls += 1
     row.usage = addUsage(row.usage, usageOf(call.usage))
     row.money = addMoney(row.money, money)
-    rows.set(key, row)
   }
-  return [...rows.values()].map(({ money, ...row }) => ({ ...row, costUsd: dollars(money.total) }))
+  for (const found of cacheBreaks) {
+    const row = rowOf(found)
+    row.cacheBreaks += 1
+    row.lost = plus(row.lost, found.costUsd)
+  }
+  return [...rows.values()].map(({ money, lost, ...row }) => ({
+    ...row,
+    costUsd: dollars(money.total),
+    lostToBreaks: dollars(lost),
+  }))
+}
+
+function newRow(day: string | null, model: string): Row {
+  return { day, model, apiCalls: 0, usage: NO_USAGE, money: NO_MONEY, cacheBreaks: 0, lost: 0 }
 }

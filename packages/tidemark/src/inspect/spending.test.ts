@@ -1,7 +1,7 @@
 import type { Usage } from '@tidemark/core'
 import { modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import { moneyReport, type PricedCall, priceCall } from './spending.ts'
+import { moneySpent, type PricedCall, priceCall } from './spending.ts'
 
 function priced(usage: Usage, estimated = 0): PricedCall {
   const call = {
@@ -31,7 +31,7 @@ describe('what the cache saved', () => {
     ['at standard speed', run(0, 100_000), (100_000 * 4.5) / 1e6],
     ['each run at its own step', { ...run(0), iterations: [run(0, 150_000), run(0, 150_000)] }, 1.35],
   ])('%s', (_, usage, saved) => {
-    expect(moneyReport([priced(usage)]).savedByCacheUsd).toBe(saved)
+    expect(moneySpent([priced(usage)]).savedByCache).toBe(saved)
   })
 
   it('at another speed in the proportion of its price', () => {

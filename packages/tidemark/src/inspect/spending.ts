@@ -14,7 +14,7 @@ import {
 import { type Catalogue, type LogFormat, lookUpModel, pricesOn } from '@tidemark/wire'
 import { addTokens, billedTokens } from './billed-tokens.ts'
 import { type Call, loggedOutput } from './calls.ts'
-import type { MoneyReport } from './report.ts'
+import type { MoneySpent } from './report.ts'
 
 export interface PricedCall {
   readonly call: Call
@@ -80,12 +80,13 @@ function outputMended(
   return { usage: { ...usage, output_tokens: estimated }, isOutputEstimated: true }
 }
 
-export function moneyReport(calls: readonly PricedCall[]): MoneyReport {
+export function moneySpent(calls: readonly PricedCall[]): MoneySpent {
   const money = sumMoney(calls)
   const uncached = calls.reduce<number | null>((sum, call) => plus(sum, call.uncached), 0)
   const tokens = calls.reduce((sum, call) => addTokens(sum, call.tokens), NO_TOKENS)
   const one = (kind: PriceClass) => ({ tokens: tokens[kind], usd: dollars(money.byClass[kind]) })
   return {
+    spent: dollars(money.total),
     pricedUsd: dollars(money.priced) ?? 0,
     byClass: {
       input: one('input'),
@@ -95,7 +96,7 @@ export function moneyReport(calls: readonly PricedCall[]): MoneyReport {
       output: one('output'),
     },
     feesUsd: dollars(money.fees),
-    savedByCacheUsd: money.total === null || uncached === null ? null : dollars(uncached - money.total),
+    savedByCache: money.total === null || uncached === null ? null : dollars(uncached - money.total),
     missing: money.missing,
     assumed: money.assumed,
   }
@@ -110,6 +111,7 @@ export function dollars(amount: number | null): number | null {
   return amount === null ? null : Math.round(amount * 1e6) / 1e6
 }
 
-function plus(one: number | null, other: number | null): number | null {
+/** Unknown where a part of it is. */
+export function plus(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }

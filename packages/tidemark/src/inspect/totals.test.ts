@@ -4,7 +4,8 @@ import { totalsOf } from './totals.ts'
 
 function spent(day: string | null, model: string, costUsd: number | null): Spending {
   const usage = { input: 1, cacheRead: 3, cacheCreation: 0, output: 5 }
-  return { day, model, apiCalls: 2, usage, costUsd }
+  const lostToBreaks = costUsd === null ? null : costUsd / 10
+  return { day, model, apiCalls: 2, usage, costUsd, cacheBreaks: 3, lostToBreaks }
 }
 
 function report(project: string | null, spending: readonly Spending[]): SessionReport {
@@ -22,6 +23,7 @@ const figures = (sessions: number, calls: number) => ({
   apiCalls: calls * 2,
   usage: { input: calls, cacheRead: calls * 3, cacheCreation: 0, output: calls * 5 },
   hitRate: 0.75,
+  cacheBreaks: calls * 3,
 })
 
 it('are of all sessions, by day newest first, by model and project dearest first', () => {
@@ -29,27 +31,34 @@ it('are of all sessions, by day newest first, by model and project dearest first
     since: null,
     ...figures(3, 4),
     costUsd: null,
+    lostToBreaks: null,
     pricedUsd: 3.5,
     byDay: [
-      { name: 'unknown', ...figures(1, 1), costUsd: null, pricedUsd: 0 },
-      { name: '2026-03-10', ...figures(2, 2), costUsd: 1.5, pricedUsd: 1.5 },
-      { name: '2026-03-09', ...figures(1, 1), costUsd: 2, pricedUsd: 2 },
+      { name: 'unknown', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
+      { name: '2026-03-10', ...figures(2, 2), costUsd: 1.5, lostToBreaks: 0.15, pricedUsd: 1.5 },
+      { name: '2026-03-09', ...figures(1, 1), costUsd: 2, lostToBreaks: 0.2, pricedUsd: 2 },
     ],
     byModel: [
-      { name: 'opus', ...figures(1, 2), costUsd: 3, pricedUsd: 3 },
-      { name: 'sonnet', ...figures(1, 1), costUsd: 0.5, pricedUsd: 0.5 },
-      { name: 'llama', ...figures(1, 1), costUsd: null, pricedUsd: 0 },
+      { name: 'opus', ...figures(1, 2), costUsd: 3, lostToBreaks: 0.3, pricedUsd: 3 },
+      { name: 'sonnet', ...figures(1, 1), costUsd: 0.5, lostToBreaks: 0.05, pricedUsd: 0.5 },
+      { name: 'llama', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
     ],
     byProject: [
-      { name: '/shop', ...figures(2, 3), costUsd: 3.5, pricedUsd: 3.5 },
-      { name: 'unknown', ...figures(1, 1), costUsd: null, pricedUsd: 0 },
+      { name: '/shop', ...figures(2, 3), costUsd: 3.5, lostToBreaks: 0.35, pricedUsd: 3.5 },
+      { name: 'unknown', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
     ],
   })
 })
 
 it('since a day are of what was spent from then on', () => {
   const totals = totalsOf(reports, '2026-03-10')
-  expect(totals).toMatchObject({ since: '2026-03-10', ...figures(2, 2), costUsd: 1.5, pricedUsd: 1.5 })
+  expect(totals).toMatchObject({
+    since: '2026-03-10',
+    ...figures(2, 2),
+    costUsd: 1.5,
+    lostToBreaks: 0.15,
+    pricedUsd: 1.5,
+  })
   expect(totals.byDay.map(({ name }) => name)).toEqual(['2026-03-10'])
   expect(totals.byModel.map(({ name, costUsd }) => [name, costUsd])).toEqual([
     ['opus', 1],
@@ -78,6 +87,8 @@ it('of nothing are nothing', () => {
     hitRate: null,
     costUsd: 0,
     pricedUsd: 0,
+    cacheBreaks: 0,
+    lostToBreaks: 0,
     byDay: [],
     byModel: [],
     byProject: [],

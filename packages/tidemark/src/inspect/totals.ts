@@ -1,6 +1,7 @@
 /** Many sessions added up: in all, by day, by model, by project. */
 import type { SessionReport, UsageTotals } from './report.ts'
 import { repositoryOf } from './repository.ts'
+import { dollars, plus } from './spending.ts'
 import { addUsage, hitRateOf, NO_USAGE } from './usage-totals.ts'
 
 export interface Total {
@@ -13,6 +14,9 @@ export interface Total {
   readonly costUsd: number | null
   /** What is known of it. */
   readonly pricedUsd: number
+  /** How often the prompt cache broke, and what that cost; null where a part of it is not known. */
+  readonly cacheBreaks: number
+  readonly lostToBreaks: number | null
 }
 
 export interface Totals extends Omit<Total, 'name'> {
@@ -53,6 +57,8 @@ interface Part {
   readonly apiCalls: number
   readonly usage: UsageTotals
   readonly costUsd: number | null
+  readonly cacheBreaks: number
+  readonly lostToBreaks: number | null
 }
 
 function partsOf(report: SessionReport): readonly Part[] {
@@ -77,15 +83,13 @@ function added(name: string, parts: readonly Part[]): Total {
     apiCalls: parts.reduce((sum, part) => sum + part.apiCalls, 0),
     usage,
     hitRate: hitRateOf(usage),
-    costUsd: parts.some((part) => part.costUsd === null) ? null : rounded(pricedUsd),
-    pricedUsd: rounded(pricedUsd),
+    costUsd: dollars(parts.reduce<number | null>((sum, { costUsd }) => plus(sum, costUsd), 0)),
+    pricedUsd: dollars(pricedUsd) ?? 0,
+    cacheBreaks: parts.reduce((sum, part) => sum + part.cacheBreaks, 0),
+    lostToBreaks: dollars(parts.reduce<number | null>((sum, part) => plus(sum, part.lostToBreaks), 0)),
   }
 }
 
 function dearer(one: Total, other: Total): number {
   return other.pricedUsd - one.pricedUsd || other.apiCalls - one.apiCalls || (one.name < other.name ? -1 : 1)
-}
-
-function rounded(dollars: number): number {
-  return Math.round(dollars * 1e6) / 1e6
 }

@@ -1,5 +1,5 @@
 /** What calls used, added up. */
-import type { Usage } from '@tidemark/core'
+import { countOf, type Usage } from '@tidemark/core'
 import type { UsageTotals } from './report.ts'
 
 export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
@@ -7,10 +7,10 @@ export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0,
 export function usageOf(usage: Usage | null): UsageTotals {
   if (usage === null) return NO_USAGE
   return {
-    input: count(usage.input_tokens),
-    cacheRead: count(usage.cache_read_input_tokens),
-    cacheCreation: count(usage.cache_creation_input_tokens),
-    output: count(usage.output_tokens),
+    input: countOf(usage.input_tokens),
+    cacheRead: countOf(usage.cache_read_input_tokens),
+    cacheCreation: countOf(usage.cache_creation_input_tokens),
+    output: countOf(usage.output_tokens),
   }
 }
 
@@ -31,9 +31,4 @@ export function hitRateOf({ input, cacheRead, cacheCreation }: UsageTotals): num
 
 export function promptOf({ input, cacheRead, cacheCreation }: UsageTotals): number {
   return input + cacheRead + cacheCreation
-}
-
-/** A log may hold anything where a figure belongs. */
-function count(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0
 }

@@ -62,7 +62,7 @@ function fees({ feesUsd }: MoneyReport): readonly string[] {
 
 function remarks(report: SessionReport): readonly string[] {
   const { money: spent, usage, outputEstimatedCalls: guessed, outputTokensEstimated } = report
-  const saved = spent.savedByCacheUsd
+  const saved = spent.savedByCache
   return [
     ...(guessed > 0
       ? [

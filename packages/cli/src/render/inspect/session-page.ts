@@ -4,6 +4,7 @@ import { limit } from '../figures.ts'
 import { type Draw, heading, pair, stacked } from '../layout.ts'
 import type { Screen } from '../screen.ts'
 import { acts, marksOf } from './acts.ts'
+import { breaks } from './breaks.ts'
 import { classes, largest, readAgain, tools } from './contents.ts'
 import { brokenOff, head, nothingSent, tiles } from './head.ts'
 import { money } from './money.ts'
@@ -27,6 +28,7 @@ export function sessionPage(report: SessionReport, screen: Screen, sinceDay: str
     pair(of(classes), of(tools))(screen),
     pair(of(largest), of(readAgain))(screen),
     pair(of(money), of(acts))(screen),
+    breaks(report, screen),
     pair(of(estimator), of(agents))(screen),
     warnings(report, screen),
   ]

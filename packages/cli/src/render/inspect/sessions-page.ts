@@ -1,6 +1,6 @@
 /** Many sessions: a table, totals by day, model and project, and how to look into one. */
 import { basename } from 'node:path'
-import { type SessionReport, shortIds, totalsOf } from 'tidemark'
+import { type SessionReport, shortIds, type Total, totalsOf } from 'tidemark'
 import { cost, count, percent, tokens, whole } from '../figures.ts'
 import { heading, pair, stacked } from '../layout.ts'
 import type { Screen } from '../screen.ts'
@@ -34,8 +34,9 @@ export function sessionsPage(
     brokenOff(sessions, screen),
     [
       heading('Sessions', `${count(sessions.length, 'session')}, ${spent(totalsOf(sessions))}`, screen),
-      ...table(numbered(listed), sessionColumns(screen), screen),
+      ...table(numbered(listed), [...sessionColumns(screen), ...lostColumn(listed, screen)], screen),
       ...rest(sessions.length - listed.length, left, screen),
+      ...broke(totalsOf(sessions), screen),
     ],
     sinceThen(sessions, sinceDay, screen),
     totalsTable('By day', totals.byDay, screen),
@@ -70,8 +71,9 @@ function numbered(reports: readonly SessionReport[]): readonly Numbered[] {
   return reports.map((report, index) => ({ number: index + 1, id: ids[index] ?? '', report }))
 }
 
-/** From this width on there is room for the id. */
+/** From this width on there is room for the id; from that on, for what breaks of the cache cost. */
 const ROOM_FOR_ID = 100
+const ROOM_FOR_LOST = 80
 
 function sessionColumns({ moments, colors, columns: width }: Screen): readonly Column<Numbered>[] {
   const columns: readonly Column<Numbered>[] = [
@@ -108,6 +110,11 @@ function sessionColumns({ moments, colors, columns: width }: Screen): readonly C
   return columns
 }
 
+function lostColumn(listed: readonly SessionReport[], { columns }: Screen): readonly Column<Numbered>[] {
+  if (columns < ROOM_FOR_LOST || listed.every(({ cacheBreaks }) => cacheBreaks.length === 0)) return []
+  return [{ title: 'lost', align: 'right', text: ({ report }) => cost(report.money.lostToBreaks, 0) }]
+}
+
 /** Without the maker's name and the date: `opus-4-5`. */
 function shortModel(models: readonly string[]): string {
   const names = models.map((model) => model.replace(/^claude-/, '').replace(/-20\d{6}$/, ''))
@@ -126,6 +133,17 @@ function rest(unlisted: number, unread: number, { colors, symbols }: Screen): re
       : []),
   ]
   return lines.map((line) => colors.dim(line))
+}
+
+function broke(
+  { cacheBreaks, lostToBreaks, costUsd }: Pick<Total, 'cacheBreaks' | 'lostToBreaks' | 'costUsd'>,
+  { columns, colors }: Screen,
+): readonly string[] {
+  if (cacheBreaks === 0) return []
+  const isKnown = lostToBreaks !== null && costUsd !== null && costUsd > 0
+  const share = isKnown ? `, ${percent(lostToBreaks / costUsd)} of the bill` : ''
+  const text = `${count(cacheBreaks, 'break')} of the prompt cache, ${cost(lostToBreaks, 0)} lost${share}; each session's own page says why`
+  return wrap(text, columns).map(colors.dim)
 }
 
 function damage(sessions: readonly SessionReport[], { colors, symbols }: Screen): readonly string[] {

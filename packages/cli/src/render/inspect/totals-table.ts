@@ -25,12 +25,19 @@ export function totalsTable(title: string, totals: readonly Total[], screen: Scr
       text: ({ costUsd, pricedUsd }) => cost(costUsd, pricedUsd),
       paint: screen.colors.bold,
     },
+    ...lostColumn(totals),
   ]
   const more = totals.length - MOST_TOTALS
   return [
     ...table(totals.slice(0, MOST_TOTALS), columns, screen),
     ...(more > 0 ? [screen.colors.dim(`${screen.symbols.more} and ${whole(more)} more`)] : []),
   ]
+}
+
+/** What breaks of the cache cost, where there were any. */
+function lostColumn(totals: readonly Total[]): readonly Column<Total>[] {
+  if (totals.every(({ cacheBreaks }) => cacheBreaks === 0)) return []
+  return [{ title: 'lost', align: 'right', text: ({ lostToBreaks }) => cost(lostToBreaks, 0) }]
 }
 
 /** The last part of the path, and as much before it as it takes to tell it from the others. */

@@ -19,10 +19,12 @@ export interface CacheBreak {
   readonly evidence: string
   /** Of the response. */
   readonly line: number
+  readonly model: string
   /** The side agent whose request it was; absent for the main conversation. */
   readonly agent?: string
 }
 
+/** `tokensRewritten` and `costUsd` as of a break. */
 export interface ClearingCost {
   readonly at: string
   readonly tokensRewritten: number
@@ -31,7 +33,10 @@ export interface ClearingCost {
   readonly breakEvenCalls: number | null
 }
 
-/** `server-side`: nothing in the log changed and the entry should still have lived. */
+/**
+ * `server-side`: nothing in the log changed and the entry should still have lived. `not-known`: nothing in the log
+ * changed, and it does not tell how much time went by.
+ */
 export type BreakCause =
   | 'model-changed'
   | 'speed-changed'
@@ -52,6 +57,7 @@ export type BreakCause =
   | 'not-streamed'
   | 'look-back-outrun'
   | 'server-side'
+  | 'not-known'
 
 /** A cause, and what speaks for it. */
 export interface Cause {

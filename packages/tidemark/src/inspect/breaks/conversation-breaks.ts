@@ -2,6 +2,7 @@
 import {
   announceAct,
   type BreakEvent,
+  type BreakRules,
   type CacheOutcome,
   type CacheWatch,
   type Compared,
@@ -9,11 +10,11 @@ import {
   emptyCacheWatch,
   isCompactBoundary,
   isMicrocompactBoundary,
+  redact,
   takeSnapshot,
 } from '@tidemark/core'
 import type { Catalogue, ReadRecord } from '@tidemark/wire'
 import type { Call } from '../calls.ts'
-import { redact } from '../redact.ts'
 import { dollars } from '../spending.ts'
 import type { CacheBreak, CacheReport, ClearingCost } from './cache-report.ts'
 import { isStreamed, isWhole } from './delivery.ts'
@@ -43,8 +44,10 @@ export function breaksIn({ records, calls, catalogue }: Conversation): CacheRepo
   let watch = emptyCacheWatch()
   let before: Told | null = null
   for (const now of momentsOf(records, calls)) {
-    const told: Told = { moment: now, lifetime: lifetimeOf(now.call, before?.lifetime ?? null) }
-    const { outcome, watch: next } = answered(announced(watch, now, before), told, catalogue)
+    const rules = rulesFor(catalogue, now.call)
+    const cache = rules.isDescribed ? rules.profile.cache : null
+    const told: Told = { moment: now, lifetime: lifetimeOf(now.call, cache, before?.lifetime ?? null) }
+    const { outcome, watch: next } = answered(announced(watch, now, before), told, rules)
     watch = next
     const cost = clearingCost(now, outcome)
     if (cost !== null) clearingCosts.push(cost)
@@ -73,8 +76,7 @@ function clearingCost({ call, since }: Moment, outcome: CacheOutcome): ClearingC
   return { at: call.at, tokensRewritten: tokensLost, costUsd: dollars(moneyLost), breakEvenCalls }
 }
 
-function answered(watch: CacheWatch, { moment, lifetime }: Told, catalogue: Catalogue): Compared {
-  const rules = rulesFor(catalogue, moment.call)
+function answered(watch: CacheWatch, { moment, lifetime }: Told, rules: BreakRules): Compared {
   const sent = sentFromLog({ ...moment, lifetime })
   const answer = { source: sent.source, usage: loggedUsage(moment.call) }
   return compareAnswer(takeSnapshot(watch, sent, rules.policy), answer, rules)
@@ -107,6 +109,7 @@ function breakAt(
     cause,
     evidence: redact(evidence),
     line,
+    model: call.model,
     ...(call.agent === null ? {} : { agent: call.agent }),
   }
 }

@@ -82,7 +82,7 @@ describe('no breaks', () => {
   })
 
   it.each([
-    { name: 'as far as it reaches', read: 50_000, written: 5_000, tokens: 5_000, usd: 0.02875, calls: 3 },
+    { name: 'as far as it reaches', read: 50_000, written: 5_000, tokens: 5_000, usd: 0.02875, calls: 10 },
     {
       name: 'and whatever else is lost with it',
       read: 20_000,
@@ -98,7 +98,7 @@ describe('no breaks', () => {
       .answer(0, { written: 50_000, blocks: [call] })
       .result(String(call.id))
       .answer(50_000, { written: 11_000 })
-    const metadata = { trigger: 'auto', preTokens: 1, tokensSaved: 20_000, clearedAttachmentUUIDs: [] }
+    const metadata = { trigger: 'auto', preTokens: 1, tokensSaved: 6_000, clearedAttachmentUUIDs: [] }
     const microcompactMetadata = { ...metadata, compactedToolIds: [call.id] }
     log.line({ type: 'system', subtype: 'microcompact_boundary', microcompactMetadata })
     const { cacheBreaks, clearingCosts } = report(log.prompt().answer(read, { written }))

@@ -202,6 +202,24 @@ const CASES: readonly Case[] = [
     evidence:
       'nothing in the log changed, 2 s since the request before, and what was written lives 5m; 16,000 of 50,000 tokens were still read',
   },
+  {
+    name: 'nothing at all, in a log that was written in one go',
+    log: begun().wait(-2).prompt().answer(16_000, { written: 36_000 }),
+    cause: 'not-known',
+    evidence:
+      'nothing in the log changed; it tells no time between the requests, and what was written lives 5m; 16,000 of 50,000 tokens were still read',
+  },
+  {
+    name: 'nothing at all, behind a request without a time',
+    log: new ToldLog()
+      .prompt('begin', { timestamp: 'some day' })
+      .answer(0, { written: 50_000, fields: { timestamp: 'some day' } })
+      .prompt()
+      .answer(16_000, { written: 36_000 }),
+    cause: 'not-known',
+    evidence:
+      'nothing in the log changed; it tells no time between the requests, and what was written lives 5m; 16,000 of 50,000 tokens were still read',
+  },
 ]
 
 describe('causes', () => {

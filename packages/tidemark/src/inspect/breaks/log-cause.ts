@@ -31,12 +31,13 @@ export function logCause(miss: Miss): Cause {
     seenCause(reason) ??
     memoryWritten(since) ??
     otherFolder(since) ??
-    serverSide(miss)
+    unexplained(miss)
   return { cause, evidence: `${evidence}; ${stillRead(miss.event)}` }
 }
 
+/** None where the log does not tell one of the times. */
 function gapMs({ now, before }: Miss): number {
-  return now.at - before.at
+  return now.at === 0 || before.at === 0 ? 0 : now.at - before.at
 }
 
 /** Whatever else changed, nothing was left to read. */
@@ -71,13 +72,20 @@ function unstreamed({ isUnstreamed, now }: Miss): Cause | null {
   }
 }
 
-function serverSide(miss: Miss): Cause {
+/** No answer comes sooner than this: logs that were written in one go bear the time of the writing. */
+const SHORTEST_GAP_MS = 1_000
+
+function unexplained(miss: Miss): Cause {
   const gap = gapMs(miss)
-  const time =
-    gap >= 1_000 ? `${durationText(gap)} since the request before` : 'no time between the requests is logged'
+  const { ttl } = miss.lifetime
+  if (gap < SHORTEST_GAP_MS)
+    return {
+      cause: 'not-known',
+      evidence: `nothing in the log changed; it tells no time between the requests, and what was written lives ${ttl}`,
+    }
   return {
     cause: 'server-side',
-    evidence: `nothing in the log changed, ${time}, and what was written lives ${miss.lifetime.ttl}`,
+    evidence: `nothing in the log changed, ${durationText(gap)} since the request before, and what was written lives ${ttl}`,
   }
 }
 

@@ -3,11 +3,17 @@ import { type BreakRules, DEFAULT_POLICY, type Prices, strictProfile, type Usage
 import { type Catalogue, lookUpModel, pricesOn, profileFor } from '@tidemark/wire'
 import type { Call } from '../calls.ts'
 
-export function rulesFor(catalogue: Catalogue, call: Call): BreakRules {
+export interface CallRules extends BreakRules {
+  /** The catalogue has the model: what the profile says is said of it. */
+  readonly isDescribed: boolean
+}
+
+export function rulesFor(catalogue: Catalogue, call: Call): CallRules {
   const found = lookUpModel(catalogue, call.model)
   const entry = found.found ? found.model : null
   const prices = entry === null ? null : pricesOn(entry, call.at)
   return {
+    isDescribed: entry !== null,
     policy: DEFAULT_POLICY.cache.breaks,
     profile: entry === null ? strictProfile : profileFor(entry),
     prices: prices === null || !isWrittenUntold(call) ? prices : writtenAsInput(prices),

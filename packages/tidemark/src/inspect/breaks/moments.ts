@@ -18,7 +18,7 @@ export interface Moment {
   /** Of the first record of the response. */
   readonly line: number
   readonly record: SessionRecord
-  /** When the request was sent, in milliseconds, as near as the log tells. */
+  /** When the request was sent, in milliseconds, as near as the log tells; 0 where it does not. */
   readonly at: number
   readonly flat: Flat
   readonly prefix: Prefix

@@ -2,8 +2,16 @@
  * The thinking settings a turn ran with, as far as a log of Claude Code shows them: it writes them beside each
  * prompt, and none where a skill or a command starts the turn or is loaded in the middle of it.
  */
-import { blocksOf, isKnown, isObject, isToolResult, isToolUse, type SessionRecord } from '@tidemark/core'
-import { type ReadRecord, typedText } from '@tidemark/wire'
+import {
+  blocksOf,
+  isKnown,
+  isObject,
+  isToolResult,
+  isToolUse,
+  type SessionRecord,
+  typedText,
+} from '@tidemark/core'
+import type { ReadRecord } from '@tidemark/wire'
 
 export interface TurnSettings {
   /** As logged; null where none are. */

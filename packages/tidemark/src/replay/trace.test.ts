@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import { freshTokens, isEventFree, sentTokens, traceFrom } from './trace.ts'
+
+const step = [
+  12.5,
+  [
+    [0, 300, [1, 2], 'Read'],
+    [1, 20, [], ''],
+    [2, 5, [], ''],
+  ],
+  [80, [3]],
+  [3],
+  [],
+  [4, 500, 60],
+]
+const written = { v: 1, id: 'one', model: 'claude-opus-4-5', base_tokens: 400, steps: [step], events: [] }
+
+describe('traceFrom', () => {
+  it('reads what was added, said and used', () => {
+    expect(traceFrom(written)).toEqual({
+      id: 'one',
+      model: 'claude-opus-4-5',
+      baseTokens: 400,
+      calls: [
+        {
+          at: 12_500,
+          added: [
+            { kind: 'result', tokens: 300 },
+            { kind: 'prompt', tokens: 20 },
+            { kind: 'host', tokens: 5 },
+          ],
+          outputTokens: 80,
+          usage: { input: 4, read: 500, written: 60 },
+        },
+      ],
+      events: [],
+    })
+  })
+
+  it('reads events, and tells whether there are any', () => {
+    const trace = traceFrom({ ...written, events: [{ t: 3.5, kind: 'compact', pre: 9 }] })
+    expect(trace?.events).toEqual([{ at: 3_500, kind: 'compact' }])
+    expect([trace, traceFrom(written)].map((each) => each !== null && isEventFree(each))).toEqual([
+      false,
+      true,
+    ])
+  })
+
+  it.each([
+    ['nothing', null],
+    ['a list', []],
+    ['another version', { ...written, v: 2 }],
+    ['no steps', { ...written, steps: undefined }],
+    ['no id', { ...written, id: 7 }],
+    ['a step that is none', { ...written, steps: [step, 'x'] }],
+    ['a step without usage', { ...written, steps: [step.slice(0, 5)] }],
+  ])('takes %s for no trace', (_, value) => {
+    expect(traceFrom(value)).toBeNull()
+  })
+
+  it('counts what is no figure as nothing', () => {
+    const odd = [null, [[9, -5], 'x'], [Number.NaN], [], [], ['many', 1e300, 7]]
+    expect(traceFrom({ ...written, steps: [odd] })?.calls).toEqual([
+      {
+        at: 0,
+        added: [{ kind: 'host', tokens: 0 }],
+        outputTokens: 0,
+        usage: { input: 0, read: 0, written: 7 },
+      },
+    ])
+  })
+})
+
+it('what a call sent, and what of it for the first time', () => {
+  const [call] = traceFrom(written)?.calls ?? []
+  expect(call === undefined ? null : [sentTokens(call), freshTokens(call)]).toEqual([564, 325])
+})

@@ -3,6 +3,7 @@ import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const ROOM = 'packages/core/src/prompt'
 const TESTS = 'packages/core/test/prompt'
+const SIMULATED = 'test/cache'
 
 export const mutants: readonly Mutant[] = [
   {
@@ -118,6 +119,86 @@ export const mutants: readonly Mutant[] = [
     find: 'held.result !== null && placeOfResult(flat, held.result) !== null',
     replace: 'held.result === firstClearable && placeOfResult(flat, held.result ?? "") !== null',
     tests: [`${ROOM}/edge`],
+  },
+  {
+    name: 'marker-on-a-deletion',
+    law: 'one that comes last leaves the tail where it was',
+    file: 'packages/core/src/policy/profile-fields.ts',
+    find: "'redacted_thinking', 'cache_edits'",
+    replace: "'redacted_thinking'",
+    tests: [`${TESTS}/markers`],
+  },
+  {
+    name: 'deletion-counted-as-a-position',
+    law: 'a deletion from the cache is no position',
+    file: `${ROOM}/count.ts`,
+    find: "if (block.type === 'cache_edits')",
+    replace: "if (block.type === 'cache_edit')",
+    tests: [`${TESTS}/markers`],
+  },
+  {
+    name: 'edge-where-tier-1-is-off',
+    law: 're-bills all messages where there is none',
+    file: `${ROOM}/markers.ts`,
+    find: 'const hasEdge = clears && policy.edge',
+    replace: 'const hasEdge = clears || policy.edge',
+    tests: [`${SIMULATED}/edge`],
+  },
+  {
+    name: 'no-edge-anywhere',
+    law: 're-bills only what lies behind the edge marker',
+    file: `${ROOM}/markers.ts`,
+    find: "...at('edge', left ?? edge ?? carriers),",
+    replace: '',
+    tests: [`${SIMULATED}/edge`],
+  },
+  {
+    name: 'new-edge-before-the-old-one',
+    law: 're-bills only what lies behind the edge marker',
+    file: `${ROOM}/markers.ts`,
+    find: "...at('edge', left ?? edge ?? carriers),",
+    replace: "...at('edge', edge ?? carriers),",
+    tests: [`${SIMULATED}/edge`],
+  },
+  {
+    name: 'fork-without-what-its-parent-refers-to',
+    law: 'that has deleted from the cached prefix',
+    file: `${ROOM}/fork.ts`,
+    find: 'request: { ...sent, messages, counted, markers, ttl: options.ttl },',
+    replace: 'request: { ...sent, messages, counted, markers, ttl: options.ttl, refers: false },',
+    tests: [`${SIMULATED}/forks`],
+  },
+  {
+    name: 'fork-forgets-the-fields-of-its-parent',
+    law: 'with the fields of one request alone',
+    file: `${ROOM}/fork.ts`,
+    find: 'request: { ...sent, messages, counted, markers, ttl: options.ttl },',
+    replace: 'request: { ...sent, messages, counted, markers, ttl: options.ttl, extra: {} },',
+    tests: [`${SIMULATED}/forks`],
+  },
+  {
+    name: 'fork-marked-at-its-own-end',
+    law: 'reads all that the parent left, and writes nothing',
+    file: `${ROOM}/fork.ts`,
+    find: 'const last = markers.at(-1)',
+    replace: "const last = markers.findLast(({ kind }) => kind === 'system')",
+    tests: [`${SIMULATED}/forks`],
+  },
+  {
+    name: 'what-a-fork-wrote-forgotten',
+    law: 'that misses is told with the reason',
+    file: `${ROOM}/learn.ts`,
+    find: 'if (written > 0) return learnFromResponse(lineage, forecast, usage)',
+    replace: 'if (written > 0) return lineage',
+    tests: [`${SIMULATED}/forks`],
+  },
+  {
+    name: 'speed-on-the-level-of-messages',
+    law: 'another speed',
+    file: `${ROOM}/cache-key.ts`,
+    find: "['speed', 'system'],",
+    replace: "['speed', 'messages'],",
+    tests: [`${SIMULATED}/mutations`],
   },
   {
     name: 'runs-counted-block-by-block',

@@ -27,7 +27,10 @@ import {
 import committedNames from './public-names.json' with { type: 'json' }
 
 /** Tables and schemas whose length is no fault, and why: path, or `path#function`. */
-const LONG_BY_NATURE: ReadonlyMap<string, string> = new Map([])
+const LONG_BY_NATURE: ReadonlyMap<string, string> = new Map([
+  ['packages/core/src/index.ts', 'the public names, one by one'],
+  ['mutants/breaks.ts', 'a table'],
+])
 
 /** Names that keep a word the rule refuses, and why. */
 const NAMES_ALLOWED: ReadonlyMap<string, string> = new Map([

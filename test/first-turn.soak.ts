@@ -1,7 +1,7 @@
 /** Five hundred calls: what holds of sixty holds of them. */
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { bodiesAfter, expectHighRate, offences } from './first-turn/laws.ts'
+import { alarms, bodiesAfter, expectHighRate, expectMoney, offences } from './first-turn/laws.ts'
 import { Talk } from './first-turn/talk.ts'
 
 describe('five hundred calls', () => {
@@ -10,6 +10,9 @@ describe('five hundred calls', () => {
     await talk.until(500)
     expect(offences(talk.calls)).toEqual({ rewritten: [], misread: [] })
     expectHighRate(talk.calls)
+    const { told, due } = alarms(talk.calls)
+    expect(told).toEqual(due)
+    await expectMoney(talk)
   })
 
   it('and a new process sends the same bytes', async () => {

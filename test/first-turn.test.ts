@@ -1,7 +1,7 @@
 /** Turns against the simulator: the prefix holds, the cache is foreseen and used, and the log is all there is. */
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { bodiesAfter, expectHighRate, offences } from './first-turn/laws.ts'
+import { alarms, bodiesAfter, expectHighRate, expectMoney, offences } from './first-turn/laws.ts'
 import { Talk } from './first-turn/talk.ts'
 
 const NONE = { rewritten: [], misread: [] }
@@ -13,6 +13,9 @@ describe('sixty calls', () => {
     expect(offences(talk.calls)).toEqual(NONE)
     expect(talk.calls.filter(({ isDeclared }) => isDeclared)).toEqual([])
     expectHighRate(talk.calls)
+    const { told, due } = alarms(talk.calls)
+    expect([told, told.length > 0]).toEqual([due, ttl === '5m'])
+    await expectMoney(talk)
   })
 
   it('to a model that loses the thinking of finished turns read what was foreseen for certain', async () => {
@@ -22,6 +25,8 @@ describe('sixty calls', () => {
     expect([offences(certain), talk.calls.length - certain.length]).toEqual([NONE, 1])
     const reasons = new Set(talk.calls.map(({ forecast }) => forecast.why))
     expect([...reasons].toSorted()).toEqual(['first', 'rewritten', 'warm'])
+    expect(alarms(talk.calls).told).toEqual([])
+    await expectMoney(talk)
   })
 
   it('with a declared break are rewritten there alone', async () => {
@@ -30,6 +35,10 @@ describe('sixty calls', () => {
     expect(offences(talk.calls)).toEqual(NONE)
     const breaks = talk.calls.filter(({ isDeclared }) => isDeclared)
     expect(breaks.map(({ forecast, isExtended }) => [forecast.why, isExtended])).toEqual([['key', false]])
+    const { told, due } = alarms(talk.calls)
+    expect([told, told.length]).toEqual([due, 1])
+    expect(talk.totals?.lostToBreaks.total).toBeGreaterThan(0)
+    await expectMoney(talk)
   })
 })
 

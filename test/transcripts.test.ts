@@ -106,7 +106,9 @@ describe.skipIf(files.length === 0)(
         const next = records[index + 1]
         if (next !== undefined && !isCompactBoundary(next) && !isMicrocompactBoundary(next)) continue
         const messages = messagesOf(flatten(viewOf(session)))
-        expect(validate({ model: 'any', messages, tools: toolsIn(messages) }, profile)).toEqual([])
+        expect(
+          validate({ model: 'any', max_tokens: 1, messages, tools: toolsIn(messages) }, profile),
+        ).toEqual([])
       }
     })
 

@@ -9,6 +9,7 @@ export const CORE_ROOMS: readonly string[] = [
   'policy',
   'view',
   'measure',
+  'retrieve',
   'carry',
   'clear',
   'summarize',

@@ -1,5 +1,5 @@
 /** What a call added, as a row of a linear problem: the counts that the estimator's weights are multiplied with. */
-import { type Block, isThinking, isToolResult } from '../../packages/core/src/conversation/block.ts'
+import { type Block, isThinking } from '../../packages/core/src/conversation/block.ts'
 import {
   CHARACTER_CLASSES,
   COUNTS,
@@ -51,8 +51,7 @@ export function rowsOf(session: RecordedSession, options: RowOptions): readonly 
 }
 
 function isPlain(call: ApiCall, { stripsThinking }: RowOptions): boolean {
-  const isPrompt = !call.heard.some(isToolResult)
-  return call.broken === null && !(isPrompt && stripsThinking(call.model)) && !hasMedia(call.heard)
+  return call.broken === null && !(call.endsTurn && stripsThinking(call.model)) && !hasMedia(call.heard)
 }
 
 function hasMedia(blocks: readonly Block[]): boolean {

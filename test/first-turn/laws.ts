@@ -4,10 +4,10 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { contextOf } from '@tidemark/core'
+import { contextOf, moneyTotals, openSession, withMoney } from '@tidemark/core'
 import { createFileJournal } from 'tidemark'
 import { expect } from 'vitest'
-import { type SeenCall, Talk } from './talk.ts'
+import { SESSION, type SeenCall, Talk } from './talk.ts'
 
 /** Places of the calls that break a law: none, if it holds. */
 export function offences(calls: readonly SeenCall[]): {
@@ -28,6 +28,35 @@ export function expectHighRate(calls: readonly SeenCall[]): void {
   const points = (tokens: number): number => (100 * tokens) / sum(({ usage }) => contextOf(usage))
   const hit = points(sum(({ usage }) => usage.cache_read_input_tokens ?? 0))
   expect(hit).toBeGreaterThan(points(sum(({ ceiling }) => ceiling)) - 0.5)
+}
+
+/** Breaks that were told, by place and reason, and those that were to be: a pause that outlives the cache, an own act. */
+export function alarms(calls: readonly SeenCall[]): {
+  readonly told: readonly Alarm[]
+  readonly due: readonly Alarm[]
+} {
+  const told = calls.flatMap(({ broke }, at): readonly Alarm[] =>
+    broke === null ? [] : [[at, broke.reason.kind, broke.ours !== null]],
+  )
+  const due = calls.flatMap(({ forecast, isDeclared }, at): readonly Alarm[] => {
+    if (isDeclared) return [[at, 'tools-added', true]]
+    return forecast.why === 'expired' ? [[at, 'expired', false]] : []
+  })
+  return { told, due }
+}
+
+type Alarm = readonly [call: number, reason: string, isOurs: boolean]
+
+/** The engine's bill is the simulator's, to a billionth of a dollar; and the log alone tells the same. */
+export async function expectMoney(talk: Talk): Promise<void> {
+  const { totals, billed, calls } = talk
+  const lost = calls.reduce((sum, { broke }) => sum + (broke?.moneyLost ?? 0), 0)
+  expect(totals?.spent.total).toBeCloseTo(billed.total, 9)
+  expect(totals?.savedByCache.total).toBeCloseTo(billed.saved, 9)
+  expect(totals?.lostToBreaks.total).toBeCloseTo(lost, 9)
+  expect([totals?.calls, totals?.unpricedCalls]).toEqual([calls.length, 0])
+  const opened = withMoney(await openSession(talk.host.journal, SESSION), talk.host.pricesOf)
+  expect(opened.money === null ? null : moneyTotals(opened.money)).toEqual(totals)
 }
 
 /** Goes on for `calls`, and then asks this process and a new one, which has only the file, for the next request. */

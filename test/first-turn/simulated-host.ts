@@ -6,6 +6,7 @@ import {
   type Journal,
   type JsonObject,
   type Model,
+  type PriceList,
   type Profile,
   placeSections,
   type SessionState,
@@ -14,8 +15,14 @@ import {
   type TurnHost,
   volatileSection,
 } from '@tidemark/core'
-import { type Coder, createCoder, createSimulator } from '@tidemark/simulator'
-import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
+import {
+  type Coder,
+  createCoder,
+  createSimulator,
+  type RequestRecord,
+  type Simulator,
+} from '@tidemark/simulator'
+import { lookUpModel, modelCatalogue, pricesOn, profileFor } from '@tidemark/wire'
 import { createAnthropicModel, systemIds } from 'tidemark'
 import type { FakeClock } from 'tidemark/testing'
 
@@ -31,6 +38,12 @@ export interface HostOptions {
   readonly journal: Journal
   readonly ttl: '5m' | '1h'
   readonly model?: string
+  /** Told what each request cost, by the simulator's own account. */
+  readonly onRequest?: (record: RequestRecord) => void
+  /** Sections say the same until the world is changed by hand, and no tool comes by itself. */
+  readonly isStill?: boolean
+  /** Given the simulator behind the model. */
+  readonly onSimulator?: (simulator: Simulator) => void
 }
 
 export function simulatedHost(options: HostOptions, world: World, clock: FakeClock): TurnHost {
@@ -39,15 +52,15 @@ export function simulatedHost(options: HostOptions, world: World, clock: FakeClo
   const profile = knownProfile(model)
   return {
     journal,
-    model: simulated(coder, clock),
+    model: simulated(coder, clock, options),
     clock,
     ids: systemIds,
     policy: createPolicy({ cache: { ttl } }),
     profile,
     source: 'sdk',
     isInteractive: false,
-    rates: null,
-    sections: sectionsOf(world, clock),
+    pricesOf: catalogued,
+    sections: sectionsOf(world, options.isStill === true ? { now: () => 0 } : clock),
     offered: () => ({
       tools: [...coder.tools, ...lateTools(world)],
       model,
@@ -56,21 +69,28 @@ export function simulatedHost(options: HostOptions, world: World, clock: FakeClo
     firstClearable,
     runTool: async (call) => {
       await clock.advance(4_000)
-      if (call.name === 'Edit') world.commits += 1
+      if (call.name === 'Edit' && options.isStill !== true) world.commits += 1
       const { content, is_error } = coder.toolResult(call)
       return { content: String(content), ...(is_error === true ? { is_error } : {}) }
     },
   }
 }
 
-function knownProfile(model: string): Profile {
+export function knownProfile(model: string): Profile {
   const looked = lookUpModel(modelCatalogue, model)
   if (!looked.found) throw new Error(looked.reason)
   return profileFor(looked.model)
 }
 
-function simulated(coder: Coder, clock: FakeClock): Model {
-  const simulator = createSimulator({ script: coder.script, clock, window: 10_000_000 })
+const catalogued: PriceList = (model, at) => {
+  const looked = lookUpModel(modelCatalogue, model)
+  return looked.found ? pricesOn(looked.model, at) : null
+}
+
+function simulated(coder: Coder, clock: FakeClock, { onRequest, onSimulator }: HostOptions): Model {
+  const settings = { script: coder.script, clock, window: 10_000_000 }
+  const simulator = createSimulator(onRequest === undefined ? settings : { ...settings, onRequest })
+  onSimulator?.(simulator)
   return createAnthropicModel({
     baseUrl: 'http://simulator.test',
     credentials: { style: 'key', secret: 'any' },
@@ -79,7 +99,7 @@ function simulated(coder: Coder, clock: FakeClock): Model {
   })
 }
 
-function sectionsOf(world: World, clock: FakeClock): TurnHost['sections'] {
+function sectionsOf(world: World, clock: { now(): number }): TurnHost['sections'] {
   return placeSections({
     attribution: 'x-billing: first-turn',
     identity: 'You are a coder.',

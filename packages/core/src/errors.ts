@@ -10,6 +10,8 @@ export type TidemarkErrorCode =
   | 'bad-profile'
   | 'bad-record'
   | 'bad-session-id'
+  | 'busy'
+  | 'closed'
   | 'io-failed'
   | 'newer-format'
   | 'not-a-session'

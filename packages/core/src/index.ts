@@ -12,6 +12,60 @@ export type { Circumstance, Difference, MessageDifference, ProviderZone, Reason 
 export type { Hand, SentMarker, SentParameters, SentPiece, SentRequest } from './breaks/sent.ts'
 export { type Sending, sentRequest, type WatchedRequest } from './breaks/sent-request.ts'
 export { announceAct, type CacheWatch, emptyCacheWatch, takeSnapshot } from './breaks/watch.ts'
+export { agentsCarrier, type BackgroundAgent } from './carry/agents.ts'
+export {
+  CARRIED_KINDS,
+  type Carried,
+  type CarriedKind,
+  type Carrier,
+  type CarryContext,
+  type CarryOutcome,
+  type ChangeQuestion,
+  type CompactionQuestion,
+  type Limit,
+  type NotCarried,
+  type NotOffered,
+  type Offer,
+  type Rendering,
+} from './carry/carrier.ts'
+export { carry } from './carry/carry.ts'
+export { type CarriedChanges, carryChanges } from './carry/changes.ts'
+export { type Announced, type DeltaCarrier, deltaCarrier } from './carry/deltas.ts'
+export { type FileRead, type FileReader, type FilesOptions, filesCarrier } from './carry/files.ts'
+export { type Arrangement, arrange, type FormerCarried, formerCarried } from './carry/front.ts'
+export { type HookOutput, hookContext } from './carry/hook-context.ts'
+export { type HostCarrier, type HostState, hostCarrier } from './carry/host.ts'
+export { type Shedding, shed } from './carry/shed.ts'
+export { advanceShown, NOTHING_SHOWN, type Shown, shownIn } from './carry/shown.ts'
+export type { Given } from './carry/simple-carrier.ts'
+export { type InvokedSkill, skillsCarrier } from './carry/skills.ts'
+export {
+  permissionCarrier,
+  planCarrier,
+  planModeCarrier,
+  type StandingText,
+  standingCarrier,
+} from './carry/standing.ts'
+export { lastList, type Todo, type TodosOptions, todosCarrier } from './carry/todos.ts'
+export {
+  allDeletedTokens,
+  deletedTokens,
+  dropDeletions,
+  type PinnedEdits,
+  pinnedEdits,
+} from './clear/cached.ts'
+export { firstClearable } from './clear/candidates.ts'
+export type { HostTools } from './clear/clearable.ts'
+export { type NativeEdits, nativeEdits } from './clear/native.ts'
+export { type AppliedEdits, nativeClearing, readApplied } from './clear/native-applied.ts'
+export type { ClearProposal, Released } from './clear/proposal.ts'
+export { type Clearing, type ClearingQuestion, proposeClearing } from './clear/propose.ts'
+export { type ProviderEdit, type SpelledEdit, spellEdits } from './clear/provider-edit.ts'
+export { advanceRegister } from './clear/register.ts'
+export { type RegisterRules, type RulesQuestion, registerRules } from './clear/register-rules.ts'
+export { emptyRegister, type Register } from './clear/register-state.ts'
+export { NOWHERE, noteOn, type Retrieval } from './clear/stub.ts'
+export { type CacheTemperature, COLD, type FirstChange } from './clear/temperature.ts'
 export {
   type Block,
   blocksOf,
@@ -32,6 +86,7 @@ export {
   type ToolUseBlock,
 } from './conversation/block.ts'
 export {
+  CACHE_EDITS_DROPPED,
   CLEARED_TEXT,
   type CompactBoundary,
   isAct,
@@ -72,6 +127,7 @@ export {
 export { List } from './conversation/list.ts'
 export type {
   ClearedInput,
+  ClearWay,
   CompactCause,
   CompactMetadata,
   CompactTrigger,
@@ -99,6 +155,7 @@ export {
   type RawBlock,
   type RecordBase,
   type SessionRecord,
+  type Spilled,
   SYNTHETIC_MODEL,
   type SystemRecord,
   type Usage,
@@ -107,8 +164,12 @@ export {
 } from './conversation/record.ts'
 export { cutAtOrAfter, cutAtOrBefore, legalCuts, roundsOf } from './conversation/round.ts'
 export { emptySession, reduce, type Session, sessionOf } from './conversation/session.ts'
+export type { CacheLoss, LoggedCall } from './conversation/spending.ts'
 export { placeOf, recordAt } from './conversation/tree.ts'
+export { endsTurn, goesBeyondResults } from './conversation/turn-end.ts'
+export { typedText } from './conversation/typed-text.ts'
 export { LOG_VERSION, type LogHeader, newHeader } from './conversation/upcast.ts'
+export { type ClosedCall, type Closing, closeCall, type OpenedCall } from './engine/close-call.ts'
 export {
   type Assembly,
   assemble,
@@ -116,7 +177,15 @@ export {
   emptyAssembly,
   replyOf,
 } from './engine/collect.ts'
+export type { Bounded, Deadlines } from './engine/deadlines.ts'
 export type { Failure, FailureKind, TokenGap } from './engine/failure.ts'
+export {
+  type ForkAsked,
+  type ForkEnd,
+  forkRequest,
+  type NothingToFork,
+  runFork,
+} from './engine/fork-session.ts'
 export type {
   AppendOutcome,
   BlobStore,
@@ -129,6 +198,7 @@ export type {
   NewRecord,
   Signal,
 } from './engine/ports.ts'
+export { withMoney } from './engine/price-calls.ts'
 export type {
   BlockDelta,
   BlockEnded,
@@ -144,10 +214,50 @@ export type {
   ReplyStarted,
   ReplyUpdated,
 } from './engine/reply.ts'
+export { type Arrived, arrive } from './engine/rewrite/arrive.ts'
+export { type Cleanup, type CleanupFault, MAIN, type Rewritten } from './engine/rewrite/cleanups.ts'
+export { type Committed, commitCompaction } from './engine/rewrite/commit.ts'
+export { compact } from './engine/rewrite/compact.ts'
+export { type CompactAsked, type CompactionPlan, planCompaction } from './engine/rewrite/compaction-plan.ts'
+export type { CompactionDraft } from './engine/rewrite/draft.ts'
+export type {
+  CompactHooks,
+  Hook,
+  HookContext,
+  PostCompactInput,
+  PreCompactInput,
+  PreCompactOutput,
+  SessionStartInput,
+} from './engine/rewrite/hooks.ts'
+export { makeRoom } from './engine/rewrite/make-room.ts'
+export { pinRecord } from './engine/rewrite/pin-record.ts'
+export { measureNow, type Planned, planNow, prefixTokens } from './engine/rewrite/plan-now.ts'
+export { prepareCompaction } from './engine/rewrite/prepare.ts'
+export type { FloorItem, RewriteRefusal, RewriteRefused } from './engine/rewrite/refused.ts'
+export type { Compacted, RewriteEvent, RewritePhase } from './engine/rewrite/rewrite-event.ts'
+export type { OtherSummariser, Room } from './engine/rewrite/room.ts'
+export type { RoomState } from './engine/rewrite/room-state.ts'
+export { type UndoAsked, type Undone, undoAct } from './engine/rewrite/undo-act.ts'
+export { UNDO_NOTICE } from './engine/rewrite/undone-since.ts'
+export type {
+  RawSummary,
+  SummaryQuestion,
+  WriteSummary,
+  WrittenSummary,
+} from './engine/rewrite/written-summary.ts'
 export { catchUp, openSession, type SessionState } from './engine/session-state.ts'
-export { runTurn, type TurnAsked } from './engine/turn.ts'
-export type { AppendRefusal, Halt, TurnDone, TurnEvent, TurnOutcome } from './engine/turn-event.ts'
-export type { Offered, RunTool, ToolAnswer, TurnHost } from './engine/turn-host.ts'
+export { readyRequest, runTurn, type TurnAsked, takeTurn, undoings } from './engine/turn.ts'
+export type {
+  AppendRefusal,
+  ForkRead,
+  Halt,
+  QuietOutcome,
+  TurnDone,
+  TurnEvent,
+  TurnOutcome,
+} from './engine/turn-event.ts'
+export type { KeepDiff, Offered, RunTool, ToolAnswer, TurnHost } from './engine/turn-host.ts'
+export { type Alone, append, refresh, type TurnRun, type Unlinked } from './engine/turn-run.ts'
 export { TidemarkError, type TidemarkErrorCode } from './errors.ts'
 export {
   type Account,
@@ -177,6 +287,7 @@ export {
   sizeOf,
   startCalibration,
 } from './measure/calibration.ts'
+export type { BilledCall, PricedCall, PriceList } from './measure/call-price.ts'
 export { CHARACTER_CLASSES, type CharacterClass } from './measure/character-classes.ts'
 export { createEstimator, type Estimator } from './measure/estimate.ts'
 export {
@@ -199,13 +310,29 @@ export {
   type ModelEstimator,
 } from './measure/estimator-error.ts'
 export type { ReminderRule } from './measure/estimator-reminders.ts'
+export { countOf } from './measure/figure.ts'
+export { type LadderState, standOn } from './measure/ladder.ts'
 export { addMoney, type Money, NO_MONEY } from './measure/money.ts'
+export type { Amount, MoneyTotals } from './measure/money-totals.ts'
 export { type PricesOf, priceOf, priceTokens, priceUncached } from './measure/price.ts'
 export { type Prices, type PriceTier, type Rates, ratesFor } from './measure/prices.ts'
+export { advanceMoney, moneyTotals, noMoney, type SessionMoney } from './measure/session-money.ts'
 export { type ContextQuestion, type ContextTokens, contextTokens } from './measure/usage.ts'
 export type { MeasuredView } from './measure/usage-anchor.ts'
 export { contextOf, outputOf } from './measure/usage-figures.ts'
-export type { Budgets, ClearBudgets } from './policy/budgets.ts'
+export { cacheTemperature, type TemperatureQuestion } from './plan/cache-temperature.ts'
+export { type CallRuns, callsToCome, NO_RUNS, tallyCall } from './plan/call-runs.ts'
+export { advanceMeter, emptyMeter, growthPerCall, type Meter, readMeter } from './plan/meter.ts'
+export {
+  type CompactionOutlook,
+  type OptimalTrigger,
+  optimalTrigger,
+  usualOutlook,
+} from './plan/optimal-trigger.ts'
+export { type Plan, plan } from './plan/plan.ts'
+export { type Moment, NO_TRACKING, type PlanContext, type Tracking } from './plan/plan-context.ts'
+export type { Tier, TraceStep } from './plan/trace.ts'
+export type { Budgets, ClearBudgets, SpillBudgets } from './policy/budgets.ts'
 export { createPolicy, DEFAULT_POLICY } from './policy/create-policy.ts'
 export type { DeepPartial } from './policy/field.ts'
 export type { EstimatePolicy } from './policy/groups/estimate-policy.ts'
@@ -243,7 +370,7 @@ export { type ChangeCause, type ChangeRules, changesOf, type PrefixChange } from
 export type { MessageList } from './prompt/count.ts'
 export { type HeldEdge, holdEdge, NO_EDGE } from './prompt/edge.ts'
 export { type EpochTurn, hasBoundThinking, openEpoch, type Present, turnEpoch } from './prompt/epoch.ts'
-export { type Forecast, forecastRead } from './prompt/forecast.ts'
+export { type Forecast, type ForecastReason, forecastRead } from './prompt/forecast.ts'
 export { type CacheSafeParams, captureParams, type ForkOutcome, fork, readShare } from './prompt/fork.ts'
 export { type Front, frontOf } from './prompt/front.ts'
 export { type GapTally, NO_GAPS, tallyGap } from './prompt/gaps.ts'
@@ -266,12 +393,104 @@ export {
 } from './prompt/section.ts'
 export { messagesSince } from './prompt/since.ts'
 export { sourceOf } from './prompt/source.ts'
-export { payloadOf, placedMarkers, rawTextsOf, requestFields, requestFindings } from './prompt/spell.ts'
+export {
+  callOf,
+  payloadOf,
+  placedMarkers,
+  rawTextsOf,
+  requestFields,
+  requestFindings,
+  type SpelledCall,
+} from './prompt/spell.ts'
 export { type CallerPrompt, placeSections, type SystemPrompt } from './prompt/system-prompt.ts'
 export { epochRecord, type RecordBody } from './prompt/tell.ts'
 export { advanceTold, nothingTold, type StandingEpoch, type Told } from './prompt/told.ts'
 export { orderTools } from './prompt/tool-order.ts'
 export { chooseTtl, type Entitlement, type TtlQuestion, ttlFor } from './prompt/ttl.ts'
+export type { Measure } from './retrieve/fit-text.ts'
+export { type HistoryAnswer, runHistory } from './retrieve/history.ts'
+export { historyTool } from './retrieve/history-tool.ts'
+export { HISTORY_TOOL, howToGet, NO_PATHS, type RetrievalPaths } from './retrieve/how-to-get.ts'
+export { type ExportOptions, exportMarkdown, markdownPieces } from './retrieve/markdown/export.ts'
+export type { HistorySource } from './retrieve/page.ts'
+export { type BlobReader, restoreRecord } from './retrieve/restore.ts'
+export { type BlobWriter, type SpillOutcome, type SpillQuestion, spill } from './retrieve/spill.ts'
+export {
+  type AcceptRules,
+  type AnswerRefusal,
+  acceptBlock,
+  acceptSummary,
+  type SummaryAnswer,
+  type Verdict,
+} from './summarize/accept.ts'
+export type {
+  Ask,
+  AskDeadlines,
+  AskFailure,
+  AskOutcome,
+  BlockAsk,
+  ChainContext,
+  ChainFailure,
+  ChainStep,
+  ChainSummary,
+  DirectAsk,
+  Done,
+  FallbackReason,
+  ForkAsk,
+  LocalAsk,
+} from './summarize/ask.ts'
+export { answered, mostCalls, nextAsk, startChain, unfit } from './summarize/chain.ts'
+export { isDone } from './summarize/chain-settle.ts'
+export type { Chain } from './summarize/chain-state.ts'
+export { composeSummary, type LocalCover } from './summarize/compose-summary.ts'
+export { type Facts, factsOf, type Said, withoutMessages } from './summarize/facts.ts'
+export type { FailedCall, FailingCommand } from './summarize/failing-command.ts'
+export { type Gated, type GateList, type GateRules, passGate } from './summarize/gate.ts'
+export { dropHead, type HeadDrop, type HeadDropContext, TRUNCATION_MARKER } from './summarize/head-drop.ts'
+export { historyOf } from './summarize/history.ts'
+export { composeInstructions, type InstructionSources, type Instructions } from './summarize/instructions.ts'
+export { type KeptMetadata, keptMetadata, keptUuids, type SpanAnchors } from './summarize/kept-metadata.ts'
+export { type Ledger, type LedgerRules, ledgerOf } from './summarize/ledger.ts'
+export type { LedgerFile } from './summarize/ledger-lines.ts'
+export { type LocalSummary, type LocalSummaryRules, localSummary } from './summarize/local-summary.ts'
+export { type Missing, missingFrom } from './summarize/missing.ts'
+export { type ParsedSummary, parseSummary } from './summarize/parse-summary.ts'
+export { type PartRoom, type Parts, splitParts } from './summarize/parts.ts'
+export type { MessageRules, PersonMessage } from './summarize/person-message.ts'
+export type { Pins } from './summarize/pinned.ts'
+export { type DirectInput, type InputParts, prepareInput } from './summarize/prepare-input.ts'
+export {
+  type CarriedThing,
+  type Losses,
+  type Lost,
+  type Receipt,
+  type ReceiptQuestion,
+  receiptOf,
+} from './summarize/receipt.ts'
+export { REDACTED, redact, redactAll } from './summarize/redact.ts'
+export { type CompactForm, sectionTitles } from './summarize/sections.ts'
+export {
+  chooseSpan,
+  type Span,
+  type SpanChoice,
+  type SpanOptions,
+  type SpanRefusal,
+  type SpanRefusalReason,
+} from './summarize/span.ts'
+export { answerSettings, type Summariser } from './summarize/summariser.ts'
+export {
+  type Continuation,
+  continuationFor,
+  type SummaryMessageParts,
+  type SummaryRecordBody,
+  summaryMessage,
+  summaryRecord,
+} from './summarize/summary-message.ts'
+export { type SummaryTask, summaryPrompt } from './summarize/summary-prompt.ts'
+export type { TodoItem } from './summarize/todo-state.ts'
+export type { FileTouch, ToolKind } from './summarize/tool-kind.ts'
+export type { ToolRun } from './summarize/tool-run.ts'
+export type { TouchedFile } from './summarize/touched-file.ts'
 export { advanceCheck, type Checked, findingsOf, startCheck } from './view/checked.ts'
 export type { FlatMessage } from './view/draft.ts'
 export type { Cleared, Entry } from './view/entry.ts'

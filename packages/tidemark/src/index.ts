@@ -1,11 +1,23 @@
 /** The public names of what people install, one by one. */
+
+export { REDACTED, redact, redactAll } from '@tidemark/core'
 export { type BlobFolderOptions, createBlobFolder } from './blobs/blob-folder.ts'
+export { type DiskCarriersOptions, diskCarriers } from './carry/disk-carriers.ts'
+export { createDiskReader } from './carry/disk-reader.ts'
+export {
+  type ExportedLog,
+  type ExportLogOptions,
+  type ExportOutcome,
+  exportLog,
+  exportToFile,
+} from './export/export-log.ts'
 export type { DirectoryEntry, FileFacts, FilePort, OpenFile, OpenPurpose } from './files/file-port.ts'
 export { nodeFiles } from './files/node-files.ts'
 export { type HomeVariables, tidemarkHome } from './home/home.ts'
 export { checkSessionId, isSessionId } from './home/session-id.ts'
 export { blobsFolder, type SessionPaths, sessionPaths, sessionsFolder } from './home/session-paths.ts'
 export { type AnthropicModelOptions, createAnthropicModel } from './http/anthropic-model.ts'
+export type { BreakCause, CacheBreak, CacheReport, ClearingCost } from './inspect/breaks/cache-report.ts'
 export {
   type Chosen,
   chooseSession,
@@ -30,7 +42,6 @@ export { type InspectRules, inspectLog } from './inspect/inspect-log.ts'
 export { type Deletion, deleteOwnSession } from './inspect/own-deletion.ts'
 export { findInOwnSessions, type OwnMatch } from './inspect/own-search.ts'
 export { listOwnSessions, type OwnListing, type OwnSession } from './inspect/own-sessions.ts'
-export { REDACTED, redact, redactAll } from './inspect/redact.ts'
 export type {
   AgentReport,
   ClassPrice,
@@ -41,7 +52,9 @@ export type {
   DamagedPlace,
   EstimatorReport,
   LargeItem,
+  MoneyLost,
   MoneyReport,
+  MoneySpent,
   RepeatedRead,
   SessionReport,
   Spending,
@@ -62,6 +75,18 @@ export {
 } from './reading/default-places.ts'
 export { type AgentLog, type ReadLog, type ReadOptions, readLog } from './reading/read-log.ts'
 export { type Repaired, type RepairOptions, type RepairOutcome, repairLog } from './reading/repair-log.ts'
+export { type HitRates, hitRatesOf } from './replay/hit-rates.ts'
+export { readTrace, type TraceReading } from './replay/read-trace.ts'
+export { type ReplayedCall, replayTrace, type TraceReplay } from './replay/replay-trace.ts'
+export {
+  isEventFree,
+  type Trace,
+  type TraceCall,
+  type TraceEvent,
+  type TracePiece,
+  type TraceUsage,
+} from './replay/trace.ts'
+export type { LifetimeFound } from './replay/trace-lifetime.ts'
 export { type Fate, type Processes, type ProcessMark, systemProcesses } from './system/processes.ts'
 export { systemClock } from './system/system-clock.ts'
 export { systemIds } from './system/system-ids.ts'

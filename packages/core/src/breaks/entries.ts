@@ -42,7 +42,7 @@ export function withEntry(
 }
 
 export function isAlive({ at, seconds }: CachedEntry, now: number): boolean {
-  return now - at <= seconds * 1000
+  return now - at < seconds * 1000
 }
 
 export interface EntryQuestion {

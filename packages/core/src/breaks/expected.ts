@@ -1,8 +1,8 @@
 /** What should be read: what the last call left behind, as far as this request repeats it. */
-import { type Block, isThinking, isToolResult } from '../conversation/block.ts'
+import { type Block, isThinking } from '../conversation/block.ts'
+import { endsTurn } from '../conversation/turn-end.ts'
 import { partsOfBlock } from '../measure/estimate-parts.ts'
 import { blocksIn, type Counted, messageAt, messageCount } from '../prompt/count.ts'
-import type { FlatMessage } from '../view/draft.ts'
 import type { PricedAnnouncement } from './announcement.ts'
 import { lastMarked, readableEntry } from './entries.ts'
 import type { CacheFigures } from './figures.ts'
@@ -66,27 +66,31 @@ export function withoutDeleted(
 }
 
 function whole(sent: SentRequest, against: Answered, { stripsFinishedTurns }: ReadingRules): number {
-  const stripped = stripsFinishedTurns && isPrompt(sent) ? thinkingTokens(against.sent) : 0
-  return Math.max(0, against.cached - stripped)
+  const start = turnStart(against.sent)
+  const isOver = stripsFinishedTurns && turnStart(sent) > start
+  return Math.max(0, against.cached - (isOver ? thinkingTokens(against.sent, start) : 0))
 }
 
-/** Does a new turn begin? */
-function isPrompt({ messages }: SentRequest): boolean {
-  const last = messageAt(messages, messageCount(messages) - 1)
-  return last?.message.role === 'user' && !blocksIn(last).some(isToolResult)
+/** The message that ended the newest finished turn, -1 where none has. */
+function turnStart({ messages }: SentRequest): number {
+  for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
+    const message = messageAt(messages, index)?.message
+    if (message !== undefined && endsTurn(message)) return index
+  }
+  return -1
 }
 
 /** Seen on real sessions, a little high: better to expect too little than to see a break where there is none. */
 const TEXT_PER_TOKEN = 3
 const CIPHER_PER_TOKEN = 4.9
 
-/** The thinking of the turn that the request went on with: back to its prompt. */
-function thinkingTokens({ messages }: SentRequest): number {
+/** The thinking of the turn that the request went on with. */
+function thinkingTokens({ messages }: SentRequest, start: number): number {
   let tokens = 0
-  for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
+  for (let index = start + 1; index < messageCount(messages); index += 1) {
     const message = messageAt(messages, index)
-    if (message === undefined || isTurnStart(message)) break
-    for (const block of blocksIn(message)) if (isThinking(block)) tokens += thoughtTokens(block)
+    const blocks = message === undefined ? [] : blocksIn(message)
+    for (const block of blocks) if (isThinking(block)) tokens += thoughtTokens(block)
   }
   return Math.ceil(tokens)
 }
@@ -96,8 +100,4 @@ function thoughtTokens(block: Block): number {
   const { texts, cipher } = partsOfBlock(block, 'json')
   const characters = texts.reduce((sum, text) => sum + text.length, 0)
   return Math.max(characters / TEXT_PER_TOKEN, cipher / CIPHER_PER_TOKEN)
-}
-
-function isTurnStart(message: FlatMessage): boolean {
-  return message.message.role === 'user' && !blocksIn(message).some(isToolResult)
 }

@@ -39,16 +39,23 @@ export function explain(miss: Miss): Explanation {
   return { reason, also: differences.filter((difference) => difference !== reason) }
 }
 
-/** A message that changed leaves what stands in front of it: where that was not read either, it was something else. */
-function explains({ kind }: Difference, { expectation, read, toleranceTokens }: Miss): boolean {
-  return !kind.startsWith('message-') || read >= expectation.floor - toleranceTokens
+/**
+ * A message that changed leaves what stands in front of it: where that was not read either, it was something else.
+ * And nobody misses the marks on tools and system prompt while one on the messages finds all there is.
+ */
+function explains(difference: Difference, miss: Miss): boolean {
+  if (difference.kind.startsWith('message-'))
+    return miss.read >= miss.expectation.floor - miss.toleranceTokens
+  const isPrefixBare = difference.kind === 'markers-removed' && difference.zone === 'prefix'
+  const last = lastMarked(miss.against.sent)
+  return !isPrefixBare || last.message < 0 || !reaches(miss, last)
 }
 
 function circumstanceOf(miss: Miss): Circumstance {
   const { sent, against, word, lookBack } = miss
   const marker = against.sent.markers.at(-1)
   const gapMs = sent.at - against.usedAt
-  if (marker !== undefined && gapMs > marker.seconds * 1000)
+  if (marker !== undefined && gapMs >= marker.seconds * 1000)
     return { kind: 'expired', ttl: marker.ttl, gapMs }
   if (!reaches(miss, lastMarked(against.sent))) return { kind: 'look-back-outrun', lookBack }
   if (word !== null) return { kind: 'told-by-provider', zone: word.zone }

@@ -16,6 +16,7 @@ import { actBehind, ownAct, quietAct } from './own-act.ts'
 import type { Place } from './parting.ts'
 import type { Difference } from './reason.ts'
 import { actSentence, breakSentence } from './sentence.ts'
+import { parentKey } from './sources.ts'
 import { traitDifferences } from './trait-differences.ts'
 import type { Answered, Pending } from './watch.ts'
 
@@ -58,13 +59,16 @@ function readingRules({ profile }: BreakRules): ReadingRules {
   }
 }
 
+/** How long a fork would have things kept is its own affair: no cache is kept under that, and it writes nothing. */
 function allDifferences(
   { pending, counted }: Case,
   against: Answered,
   { change }: Expectation,
 ): readonly Difference[] {
+  const { sent } = pending
+  const isFork = parentKey(sent.source, sent.forkOf) !== null
   return [
-    ...differencesOf(against.sent, pending.sent),
+    ...differencesOf(against.sent, sent).filter(({ kind }) => !isFork || kind !== 'marker-ttl-changed'),
     ...traitDifferences(against.counted, counted),
     ...(change === null ? [] : [change]),
   ]
@@ -84,18 +88,29 @@ function read(given: Compared): CacheOutcome {
   const rates = ratesOf(usage, figures.first, rules.prices)
   if (isBreak(reading, rules.policy)) return broke(given, reading, rates)
   const act = quietAct(pending.announced)
-  const paid = act === null ? null : actPaid(given, act, rates)
+  const paid = act === null ? null : actPaid(given, { act, kept: keptBy(act, given, expected) }, rates)
   if (paid !== null) return { kind: 'ours', act: paid }
   return { kind: 'read', expected, read: figures.first.cacheRead }
 }
 
+/** Of what was cached, as much as the act left in the request: only that can have been processed again. */
+function keptBy(act: PricedAnnouncement, { against }: Compared, expected: number): number {
+  return act.kind === 'cache-edits' ? expected : Math.max(0, against.cached - (act.freedTokens ?? 0))
+}
+
+/** An act, and the tokens that were cached and that it left. */
+interface QuietAct {
+  readonly act: PricedAnnouncement
+  readonly kept: number
+}
+
 /** What an announced act made necessary to process again; null where that was nothing. */
 function actPaid(
-  { pending, against, figures }: Compared,
-  act: PricedAnnouncement,
+  { pending, figures }: Compared,
+  { act, kept }: QuietAct,
   rates: Rates | null,
 ): ActPaid | null {
-  const tokensRewritten = tokensLost({ expected: against.cached, tokens: figures.first })
+  const tokensRewritten = tokensLost({ expected: kept, tokens: figures.first })
   if (tokensRewritten === 0) return null
   const moneySpent = moneyLost(tokensRewritten, figures.first, rates)
   const own = ownAct(act, moneySpent, rates)

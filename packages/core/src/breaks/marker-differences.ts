@@ -1,5 +1,6 @@
 /** Markers: whether the same places are still asked for, for as long and for the same readers. */
 import type { Difference } from './reason.ts'
+import { sameJson } from './same-json.ts'
 import type { SentMarker } from './sent.ts'
 
 type Markers = readonly SentMarker[]
@@ -10,7 +11,12 @@ export function markerDifferences(before: Markers, after: Markers): readonly Dif
     const old = counterpart(marker, before, after)
     return old === undefined ? [] : markerChanges(old, marker)
   })
-  return [...removedMarkers(before, after), ...changes]
+  return [...removedMarkers(before, after), ...changes.filter(isFirstOfItsKind)]
+}
+
+/** What is the same for several markers of a zone is told once. */
+function isFirstOfItsKind(change: Difference, index: number, all: readonly Difference[]): boolean {
+  return all.findIndex((other) => sameJson(other, change)) === index
 }
 
 /** The marker of a message moves on with the conversation, so the last of each request are the ones to compare. */

@@ -58,10 +58,16 @@ export function takeSnapshot(watch: CacheWatch, sent: SentRequest, policy: Break
   if (policy.excludedModels.some((pattern) => matchesPattern(sent.parameters.model, pattern)))
     return own.pending === null ? watch : withWatched(watch, key, { ...own, pending: null })
   const parent = parentKey(sent.source, sent.forkOf)
-  const against = parent === null ? own.last : (watch.sources.get(parent)?.last ?? null)
-  const announced = [...(own.pending?.announced ?? []), ...own.announced]
+  const of = parent === null ? own : (watch.sources.get(parent) ?? UNWATCHED)
+  const against = of.last
+  const announced = [...(own.pending?.announced ?? []), ...own.announced, ...sentAlong(parent, of)]
   const pending = { sent, against, announced, isOutdated: false }
   return bounded(withWatched(watch, key, { ...own, pending, announced: [] }), policy.sources)
+}
+
+/** Deletions that a parent has not sent yet go out with a fork of it too. They stay announced for the parent. */
+function sentAlong(parent: string | null, { announced }: Watched): readonly PricedAnnouncement[] {
+  return parent === null ? [] : announced.filter(({ kind }) => kind === 'cache-edits')
 }
 
 /** What is about to be done to the next request of a source. */

@@ -33,5 +33,8 @@ export function isAct(record: SessionRecord): record is CompactBoundary | Microc
   return isCompactBoundary(record) || isMicrocompactBoundary(record)
 }
 
+/** A notice: the cache that deletions were made in has lapsed, so all that stand are sent no more. */
+export const CACHE_EDITS_DROPPED = 'cache_edits_dropped'
+
 /** The first line of what stands where a tool result was. */
 export const CLEARED_TEXT = '[Old tool result content cleared]'

@@ -5,6 +5,7 @@
 import { type Block, type Content, isToolResult } from './block.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { CompactMetadata, MicrocompactMetadata } from './metadata.ts'
+import type { CacheLoss, LoggedCall } from './spending.ts'
 
 /** Records appended together carry the same batch; a batch counts only when all `of` of them are there. */
 export interface BatchStamp {
@@ -33,6 +34,19 @@ export interface RecordBase {
    * duplicate keys): the exact text by index in `message.content`. What is sent is sent from this.
    */
   readonly rawBlocks?: readonly RawBlock[]
+  /** What of this record's tool results was put aside on arrival: the record itself shows head and tail. */
+  readonly spilled?: readonly Spilled[]
+}
+
+export interface Spilled {
+  readonly toolUseId: string
+  /** Which block of the result's content it was; null where the content was a string. */
+  readonly part: number | null
+  /** The id of the blob that holds it. */
+  readonly blob: string
+  /** The blob is the text as UTF-8, or the JSON of the whole block. */
+  readonly holds: 'text' | 'block'
+  readonly bytes: number
 }
 
 export interface RawBlock {
@@ -104,6 +118,8 @@ export interface SystemRecord extends RecordBase {
   readonly pin?: Pin
   readonly epoch?: Epoch
   readonly delta?: Delta
+  readonly modelCall?: LoggedCall
+  readonly cacheLoss?: CacheLoss
 }
 
 /** `pin`: the record that must survive every rewrite verbatim (or no longer must). The newest word counts. */

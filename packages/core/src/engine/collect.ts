@@ -45,12 +45,14 @@ export function replyOf(assembly: Assembly): Reply | null {
   if (assembly.message === null) return null
   const ended = assembly.ended.toSorted((a, b) => a.index - b.index)
   const usage = isUsage(assembly.usage) ? { usage: assembly.usage } : {}
+  const isPartial = !isUsage(assembly.usage) && Object.keys(assembly.usage).length > 0
   return {
     message: { ...assembly.message, content: ended.map((event) => event.block), ...usage },
     rawBlocks: texts(ended, (event) => event.raw),
     cutInputs: texts(ended, (event) => event.cutInput),
     unfinished: [...assembly.open.values()].toSorted((a, b) => a.index - b.index),
     others: assembly.others,
+    ...(isPartial ? { figures: assembly.usage } : {}),
   }
 }
 

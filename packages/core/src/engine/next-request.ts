@@ -1,4 +1,7 @@
 /** The request that would go out now, with what the cache will answer of it. */
+import { firstClearable } from '../clear/candidates.ts'
+import { spellEdits } from '../clear/provider-edit.ts'
+import type { JsonObject } from '../conversation/json.ts'
 import { mechanismStates } from '../policy/mechanisms.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
 import { type AssembledRequest, type AssembleQuestion, assembleRequest } from '../prompt/assemble.ts'
@@ -11,6 +14,8 @@ import type { StandingEpoch } from '../prompt/told.ts'
 import { ttlFor } from '../prompt/ttl.ts'
 import { advanceCheck, type Checked, startCheck } from '../view/checked.ts'
 import type { Finding } from '../view/validate/finding.ts'
+import { carriersEndOf } from './carriers-end.ts'
+import { diagnosisAsked } from './diagnosis.ts'
 import type { SessionState } from './session-state.ts'
 import type { TurnHost } from './turn-host.ts'
 
@@ -52,14 +57,26 @@ function questionOf(state: SessionState, standing: StandingEpoch, host: TurnHost
       : null,
     clears: clear.on,
     edge: state.edge,
+    carriersEnd: carriersEndOf(state.view, state.session),
+    extra: { ...diagnosisAsked(state, host), ...editsAsked(state, host) },
   }
 }
 
 function edgeOf(state: SessionState, host: TurnHost): HeldEdge {
   const { rewrittenAt } = state.view
-  const firstClearable = host.firstClearable?.(state) ?? null
+  const first = host.firstClearable?.(state) ?? clearableFirst(state)
   const isAnswered = state.answered > rewrittenAt
-  return holdEdge(state.edge, { firstClearable, rewrittenAt, isAnswered, flat: state.flat })
+  return holdEdge(state.edge, { firstClearable: first, rewrittenAt, isAnswered, flat: state.flat })
+}
+
+function clearableFirst({ room, pins }: SessionState): string | null {
+  return room === null ? null : firstClearable(room.register, [...pins])
+}
+
+/** What the provider is asked to clear by itself. */
+function editsAsked({ native }: SessionState, { profile }: TurnHost): JsonObject {
+  const edits = native === null ? [] : spellEdits(native.edits, profile.contextEdits)
+  return edits.length === 0 ? {} : { context_management: { edits } }
 }
 
 function checkedOf({ checked, flat }: SessionState, { profile }: TurnHost): Checked {

@@ -4,6 +4,7 @@
  */
 import type { Damage } from '../conversation/damage.ts'
 import type { SessionRecord } from '../conversation/record.ts'
+import type { AssembledRequest } from '../prompt/assemble.ts'
 import type { Payload } from '../view/payload.ts'
 import type { ReplyEvent } from './reply.ts'
 
@@ -78,6 +79,8 @@ export interface ModelCall {
   readonly payload: Payload
   /** Exact texts beside the messages, by index of block, where a block does not survive parse and stringify. */
   readonly raw?: readonly (ReadonlyMap<number, string> | undefined)[]
+  /** The request that `payload` spells: a codec that takes this instead spells only what is new about it. */
+  readonly request?: AssembledRequest
 }
 
 export interface Model {

@@ -2,7 +2,7 @@
 import type { KnownRecord } from '../conversation/record.ts'
 import { TidemarkError } from '../errors.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
-import { type ChangeRules, changesOf, type PrefixChange } from '../prompt/changes.ts'
+import { type ChangeCause, type ChangeRules, changesOf, type PrefixChange } from '../prompt/changes.ts'
 import { hasBoundThinking, openEpoch, type Present } from '../prompt/epoch.ts'
 import { mustHold } from '../prompt/hold.ts'
 import { recallGaps } from '../prompt/recall-gaps.ts'
@@ -10,6 +10,8 @@ import { presentSections, sectionsDue } from '../prompt/section.ts'
 import { epochRecord } from '../prompt/tell.ts'
 import { chooseTtl } from '../prompt/ttl.ts'
 import type { View } from '../view/view.ts'
+import { announceEpoch } from './own-acts.ts'
+import type { SessionState } from './session-state.ts'
 import type { Halt, TurnEvent } from './turn-event.ts'
 import { append, type TurnRun } from './turn-run.ts'
 
@@ -17,17 +19,36 @@ import { append, type TurnRun } from './turn-run.ts'
 const MOST_ROUNDS = 8
 
 export async function* tellChanges(run: TurnRun): AsyncGenerator<TurnEvent, Halt | null> {
-  const present = await presentNow(run)
+  let present = await presentNow(run)
   const opened = yield* ensureEpoch(run, present)
   if (opened !== null) return opened
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
     const change = changeNow(run, present)
     if (change.kind === 'none') return null
+    // Sections may say which model they speak to, and behind a new one the old words are worth nothing.
+    if (round === 0 && isOtherModel(change)) {
+      present = await presentNow(forgetful(run))
+      continue
+    }
     yield { type: 'prefix-changed', change }
     const halt = yield* append(run, change.records)
     if (halt !== null) return halt
+    if (change.kind === 'epoch' && change.breaksCache) announce(run, change.causes)
   }
   throw unsettled()
+}
+
+function isOtherModel(change: PrefixChange): boolean {
+  return change.kind === 'epoch' && change.causes.some(({ kind }) => kind === 'model')
+}
+
+function forgetful(run: TurnRun): TurnRun {
+  run.state = { ...run.state, texts: new Map() }
+  return run
+}
+
+function announce(run: TurnRun, causes: readonly ChangeCause[]): void {
+  run.state = { ...run.state, watch: announceEpoch(run.state.watch, run.host.source, causes) }
 }
 
 async function* ensureEpoch(run: TurnRun, present: Present): AsyncGenerator<TurnEvent, Halt | null> {
@@ -65,23 +86,33 @@ function* recordsIn({ entries }: View): Generator<KnownRecord> {
   for (const { record } of entries) yield record
 }
 
-async function presentNow(run: TurnRun): Promise<Present> {
-  const { host, state } = run
-  const due = sectionsDue(host.sections, state.texts)
+export async function presentNow(run: TurnRun): Promise<Present> {
+  const { host } = run
+  const { texts: known, textsSince } = standingTexts(run)
+  const due = sectionsDue(host.sections, known)
   const computed = await Promise.all(due.map(async ({ name, compute }) => [name, await compute()] as const))
-  const texts = new Map([...state.texts, ...computed])
-  run.state = { ...state, texts }
+  const texts = new Map([...known, ...computed])
+  run.state = { ...run.state, texts, textsSince }
   return { ...host.offered(), sections: presentSections(host.sections, texts) }
 }
 
+/** A compaction makes texts stale, unless it kept thinking that holds the prefix as it is. */
+function standingTexts({ state, host }: TurnRun): Pick<SessionState, 'texts' | 'textsSince'> {
+  const since = state.view.acts.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
+  if (since === state.textsSince || state.texts.size === 0) return { texts: state.texts, textsSince: since }
+  return hasBoundThinking(recordsIn(state.view), host.profile)
+    ? state
+    : { texts: new Map(), textsSince: since }
+}
+
 function withTtl({ state, host }: TurnRun, present: Present): Present {
-  const { policy, profile, switches = NO_SWITCHES, source, rates, isInteractive } = host
+  const { policy, profile, switches = NO_SWITCHES, source, isInteractive } = host
   const ttl = chooseTtl({
     policy: policy.cache,
     cache: profile.cache,
     switches,
     source,
-    rates,
+    rates: host.pricesOf(present.model, new Date(host.clock.now()).toISOString()),
     isInteractive,
     latched: state.told.standing?.epoch.ttl,
     gaps: recallGaps(state.session, profile.cache),

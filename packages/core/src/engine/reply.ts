@@ -107,6 +107,8 @@ export interface Reply {
   readonly unfinished: readonly OpenBlock[]
   /** Deltas and events the codec did not know. What they would have changed is not in the message. */
   readonly others: readonly Json[]
+  /** Figures that were told and make no usage, since one of the totals never came. */
+  readonly figures?: JsonObject
 }
 
 /** A block while it grows. */

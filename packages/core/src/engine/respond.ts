@@ -2,73 +2,80 @@
  * One call to the model, into the log as it comes. Each block is a record as soon as the next one is there; the
  * last is held back until the reply has ended, so that it and the final usage are there together or not at all.
  */
-import type { AssistantMessage, AssistantRecord, Usage } from '../conversation/record.ts'
-import type { Forecast } from '../prompt/forecast.ts'
-import { learnFromResponse } from '../prompt/learn.ts'
-import { payloadOf, rawTextsOf } from '../prompt/spell.ts'
+import type { AssistantMessage, AssistantRecord } from '../conversation/record.ts'
+import { callOf } from '../prompt/spell.ts'
+import { closeCall, type OpenedCall } from './close-call.ts'
 import { type Assembly, assemble, emptyAssembly, replyOf } from './collect.ts'
 import type { NextRequest } from './next-request.ts'
 import type { BlockEnded, Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { Halt, TurnEvent } from './turn-event.ts'
-import { append, type TurnRun, type Unlinked } from './turn-run.ts'
+import { append, linked, type TurnRun, type Unlinked } from './turn-run.ts'
+import { watchRequest } from './watch-cache.ts'
 
 export type Responded = { readonly ok: true; readonly reply: Reply } | Halt
 
-export async function* respond(
-  run: TurnRun,
-  { request, forecast }: NextRequest,
-): AsyncGenerator<TurnEvent, Responded> {
-  run.state = { ...run.state, sent: request }
+/** The request goes out now, by whoever sends it: from here on its answer is waited for. */
+export function openCall(run: TurnRun, { request, forecast }: NextRequest): OpenedCall {
+  const opened: OpenedCall = { request, source: run.host.source, forecast, isWatched: true }
+  run.state = { ...watchRequest(run.state, opened, run.host), sent: request }
+  return opened
+}
+
+export async function* respond(run: TurnRun, opened: OpenedCall): AsyncGenerator<TurnEvent, Responded> {
+  const { request, forecast } = opened
   yield { type: 'request-sent', request, forecast }
-  const call = { payload: payloadOf(request), raw: rawTextsOf(request) }
   let assembly = emptyAssembly
   let held: BlockEnded | null = null
-  for await (const event of run.host.model.stream(call, run.signal)) {
+  for await (const event of run.host.model.stream(callOf(request), run.signal)) {
     yield { type: 'reply', event }
     assembly = assemble(assembly, event)
     if (event.type === 'reply-ended' || event.type === 'reply-failed')
-      return yield* closed(run, event, { held, forecast })
+      return yield* closed(run, event, { held, opened })
     if (event.type !== 'block-ended') continue
     const halt: Halt | null = held === null ? null : yield* append(run, recordsSoFar(assembly, held))
-    if (halt !== null) return halt
+    if (halt !== null) return withUnsaved(run, halt, recordsSoFar(assembly, event))
     held = event
   }
-  return failed(BROKEN_OFF)
+  return failedWith(BROKEN_OFF)
 }
 
-const BROKEN_OFF: ReplyFailed = {
+export const BROKEN_OFF: ReplyFailed = {
   type: 'reply-failed',
   failure: { kind: 'bad-reply', retryable: true, message: 'The reply stopped without an end.' },
   reply: null,
 }
 
-interface Closing {
+/** What had come and was still to be written goes with the halt. */
+function withUnsaved(run: TurnRun, halt: Halt, bodies: readonly Unlinked[]): Halt {
+  if (halt.reason !== 'conflict' && halt.reason !== 'locked') return halt
+  return { ...halt, unsaved: [...halt.unsaved, ...linked(run, bodies, halt.unsaved.at(-1)?.uuid)] }
+}
+
+interface Ending {
   readonly held: BlockEnded | null
-  readonly forecast: Forecast
+  readonly opened: OpenedCall
 }
 
 async function* closed(
   run: TurnRun,
   event: ReplyEnded | ReplyFailed,
-  { held, forecast }: Closing,
+  { held, opened }: Ending,
 ): AsyncGenerator<TurnEvent, Responded> {
   const { reply } = event
-  const usage = reply?.message.usage ?? null
-  if (usage !== null) learn(run, forecast, usage)
-  const last = reply === null ? [] : lastRecords(reply.message, held, event.type === 'reply-ended')
-  const halt = yield* append(run, last)
-  if (halt !== null) return halt
-  if (event.type === 'reply-failed') return failed(event)
-  yield { type: 'answered', reply: event.reply, usage, forecast }
+  const isWhole = event.type === 'reply-ended'
+  if (reply !== null) {
+    const bodies = lastRecords(reply.message, held, isWhole)
+    const isSaid = bodies.length > 0 || reply.message.content.length > 0
+    const { halt } = yield* closeCall(run, opened, { message: reply.message, bodies, isSaid })
+    if (halt !== null) return halt
+  }
+  if (event.type === 'reply-failed') return failedWith(event)
+  const usage = event.reply.message.usage ?? null
+  yield { type: 'answered', reply: event.reply, usage, forecast: opened.forecast }
   return { ok: true, reply: event.reply }
 }
 
-function learn(run: TurnRun, forecast: Forecast, usage: Usage): void {
-  const { lineage } = run.state
-  if (lineage !== null) run.state = { ...run.state, lineage: learnFromResponse(lineage, forecast, usage) }
-}
-
-function failed({ failure }: ReplyFailed): Halt {
+export function failedWith({ failure }: ReplyFailed): Halt {
   return failure.kind === 'aborted'
     ? { ok: false, reason: 'aborted' }
     : { ok: false, reason: 'failed', failure }

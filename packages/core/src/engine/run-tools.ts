@@ -1,6 +1,7 @@
 /** Runs the calls of a reply side by side; each result is in the log as soon as it is there. */
 import { blocksOf, isToolUse, type ToolResultBlock, type ToolUseBlock } from '../conversation/block.ts'
 import type { Reply } from './reply.ts'
+import { arrive, fromHistory } from './rewrite/arrive.ts'
 import type { Halt, TurnEvent } from './turn-event.ts'
 import type { ToolAnswer } from './turn-host.ts'
 import { append, type TurnRun } from './turn-run.ts'
@@ -33,9 +34,10 @@ export async function* runTools(
   while (running.size > 0) {
     const { index, call, result } = await Promise.race(running.values())
     running.delete(index)
-    const halt = yield* append(run, [{ type: 'user', message: { role: 'user', content: [result] } }])
+    const arrived = yield* arrive(run, call, result)
+    const halt = yield* append(run, [arrived.body])
     if (halt !== null) return await haltedAfter(running.values(), halt)
-    yield { type: 'tool-ended', call, result }
+    yield { type: 'tool-ended', call, result: arrived.result }
   }
   return null
 }
@@ -57,9 +59,10 @@ const CUT: ToolAnswer = {
   is_error: true,
 }
 
-async function answerOf({ host, signal }: TurnRun, call: ToolUseBlock): Promise<ToolAnswer> {
+async function answerOf(run: TurnRun, call: ToolUseBlock): Promise<ToolAnswer> {
+  const { host, signal } = run
   try {
-    return await host.runTool(call, signal)
+    return (await fromHistory(run, call)) ?? (await host.runTool(call, signal))
   } catch (thrown) {
     const content = thrown instanceof Error ? thrown.message : String(thrown)
     return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }

@@ -1,17 +1,23 @@
 /** What a turn tells those who watch it, and how it ends. */
+import type { ActPaid, BreakEvent } from '../breaks/break-event.ts'
+import type { CacheOutcome } from '../breaks/outcome.ts'
 import type { ToolResultBlock, ToolUseBlock } from '../conversation/block.ts'
 import type { Epoch, SessionRecord, Usage } from '../conversation/record.ts'
+import type { PricedCall } from '../measure/call-price.ts'
+import type { MoneyTotals } from '../measure/money-totals.ts'
 import type { AssembledRequest } from '../prompt/assemble.ts'
 import type { PrefixChange } from '../prompt/changes.ts'
 import type { Forecast } from '../prompt/forecast.ts'
 import type { OpenCall } from '../view/settle.ts'
 import type { Finding } from '../view/validate/finding.ts'
 import type { Failure } from './failure.ts'
-import type { AppendOutcome } from './ports.ts'
+import type { AppendOutcome, NewRecord } from './ports.ts'
 import type { Reply, ReplyEvent } from './reply.ts'
+import type { RewriteEvent } from './rewrite/rewrite-event.ts'
 import type { SessionState } from './session-state.ts'
 
 export type TurnEvent =
+  | RewriteEvent
   /** One batch, durable in the log. */
   | { readonly type: 'appended'; readonly records: readonly SessionRecord[] }
   /** Calls that never got an answer are about to get one that says so. */
@@ -28,10 +34,36 @@ export type TurnEvent =
       readonly usage: Usage | null
       readonly forecast: Forecast
     }
+  /** What the cache did with a call, where that is no news. */
+  | { readonly type: 'cache-judged'; readonly source: string; readonly outcome: QuietOutcome }
+  /** Less was read than should have been. `diffProblem`: why what changed could not be kept for people to see. */
+  | { readonly type: 'cache-broke'; readonly event: BreakEvent; readonly diffProblem: string | null }
+  /** An act of the engine's own was paid for, as announced: no break. */
+  | { readonly type: 'act-paid'; readonly act: ActPaid }
+  /** A call is in the log with its usage. `totals`: of the session so far, this call included. */
+  | { readonly type: 'priced'; readonly call: PricedCall; readonly totals: MoneyTotals }
+  /** A call beside the conversation: its reply is not appended. */
+  | { readonly type: 'side-sent'; readonly source: string; readonly request: AssembledRequest }
+  | { readonly type: 'side-reply'; readonly source: string; readonly event: ReplyEvent }
+  | { readonly type: 'fork'; readonly fork: ForkRead }
   | { readonly type: 'tool-started'; readonly call: ToolUseBlock }
   | { readonly type: 'tool-ended'; readonly call: ToolUseBlock; readonly result: ToolResultBlock }
   /** Always the last event, and the only one of its kind. */
   | { readonly type: 'turn-ended'; readonly outcome: TurnOutcome }
+
+export type QuietOutcome = Exclude<CacheOutcome, { readonly kind: 'broke' | 'ours' }>
+
+/** How well a fork read the cache of its parent. */
+export interface ForkRead {
+  readonly source: string
+  /** Tokens that were there to be read, as foreseen, and those that were. */
+  readonly expected: number
+  readonly read: number
+  /** Share of the whole prompt, 0 to 1; null where the provider told no usage. */
+  readonly share: number | null
+  /** Why it missed; null where it did not. */
+  readonly missed: string | null
+}
 
 /** `state` is the session as the log now has it, however the turn ended: the next turn goes on from it. */
 export type TurnOutcome = (TurnDone | Halt) & { readonly state: SessionState }
@@ -44,10 +76,20 @@ export interface TurnDone {
 
 /** Why a turn stopped short. Everything appended before stands. */
 export type Halt =
-  | { readonly ok: false; readonly reason: 'conflict' | 'locked'; readonly refusal: AppendRefusal }
+  /** `unsaved`: what could not be appended, in order. It is nowhere else. */
+  | {
+      readonly ok: false
+      readonly reason: 'conflict' | 'locked'
+      readonly refusal: AppendRefusal
+      readonly unsaved: readonly NewRecord[]
+    }
   /** The provider would have refused the request; it was not sent. */
   | { readonly ok: false; readonly reason: 'invalid'; readonly findings: readonly Finding[] }
   | { readonly ok: false; readonly reason: 'failed'; readonly failure: Failure }
   | { readonly ok: false; readonly reason: 'aborted' }
+  /** The turn has made as many calls as the host allows. A turn without a prompt goes on where it halted. */
+  | { readonly ok: false; readonly reason: 'call-limit'; readonly calls: number }
+  /** Nothing more fits, and nothing could be done about it: the message says what to do. */
+  | { readonly ok: false; readonly reason: 'full'; readonly message: string }
 
 export type AppendRefusal = Exclude<AppendOutcome, { readonly ok: true }>

@@ -10,7 +10,7 @@ import {
   type SessionRecord,
   SYNTHETIC_MODEL,
 } from '../conversation/record.ts'
-import { isShown, partsOf } from '../view/parts.ts'
+import { entryEndsTurn, isShown, partsOf } from '../view/parts.ts'
 import { contextOf } from './usage-figures.ts'
 
 /** Why a context cannot be compared with the one before. */
@@ -24,6 +24,8 @@ export interface ApiCall {
   readonly said: readonly Block[]
   /** What came since: tool results, prompts, attachments. */
   readonly heard: readonly Block[]
+  /** What came since ended the turn that the call before was of. */
+  readonly endsTurn: boolean
   readonly broken: BreakReason | null
 }
 
@@ -35,7 +37,15 @@ export function apiCalls(
   records: Iterable<SessionRecord>,
   isRestart: IsRestart = () => false,
 ): readonly ApiCall[] {
-  const draft: Draft = { calls: [], said: [], heard: [], broken: null, response: null, chain: new Map() }
+  const draft: Draft = {
+    calls: [],
+    said: [],
+    heard: [],
+    endsTurn: false,
+    broken: null,
+    response: null,
+    chain: new Map(),
+  }
   let before: SessionRecord | undefined
   for (const record of records) {
     if (record.isSidechain === true) continue
@@ -50,6 +60,7 @@ interface Draft {
   readonly calls: ApiCall[]
   said: Block[]
   heard: Block[]
+  endsTurn: boolean
   broken: BreakReason | null
   /** `message.id` of the newest call. */
   response: string | null
@@ -67,8 +78,9 @@ function take(draft: Draft, record: KnownRecord): void {
   draft.broken = breakAt(draft, record, above)
   if (above !== undefined || record.parentUuid === null) draft.chain.set(record.uuid, above ?? null)
   const entry = { record, index: 0 }
-  if (record.type !== 'assistant' && isShown(entry))
-    draft.heard.push(...partsOf(entry).map((part) => part.block))
+  if (record.type === 'assistant' || !isShown(entry)) return
+  draft.heard.push(...partsOf(entry).map((part) => part.block))
+  draft.endsTurn ||= entryEndsTurn(entry)
 }
 
 function breakAt(draft: Draft, record: KnownRecord, above: string | null | undefined): BreakReason | null {
@@ -84,10 +96,10 @@ function breakAt(draft: Draft, record: KnownRecord, above: string | null | undef
 function takeResponse(draft: Draft, { message }: AssistantRecord): void {
   const context = contextOf(message.usage)
   if (message.id !== draft.response && context > 0) {
-    const { said, heard, broken } = draft
+    const { said, heard, endsTurn, broken } = draft
     const edited = hasEdits(message.context_management)
-    draft.calls.push({ model: message.model, context, said, heard, broken: broken ?? edited })
-    Object.assign(draft, { said: [], heard: [], broken: null, response: message.id })
+    draft.calls.push({ model: message.model, context, said, heard, endsTurn, broken: broken ?? edited })
+    Object.assign(draft, { said: [], heard: [], endsTurn: false, broken: null, response: message.id })
   }
   draft.said.push(...blocksOf(message.content))
 }

@@ -26,7 +26,7 @@ const result = (tokens: number): Block => ({
 })
 
 function call(context: number, said: readonly Block[] = [], more: Partial<ApiCall> = {}): ApiCall {
-  return { model: 'model-a', context, said, heard: [result(10)], broken: null, ...more }
+  return { model: 'model-a', context, said, heard: [result(10)], endsTurn: false, broken: null, ...more }
 }
 
 /** Predicted and reported growth, or why a turn does not count. */
@@ -78,7 +78,7 @@ describe('estimatedTurns', () => {
   })
 
   it('takes the thinking of a finished turn out at the prompt, where the model does', () => {
-    const prompt = { heard: [text(10)] }
+    const prompt = { heard: [text(10)], endsTurn: true }
     const calls = [
       call(100),
       call(130, [thought(20)]),

@@ -3,7 +3,7 @@
  * of the context, predicted with nothing but what was known before the call was answered, against what the
  * provider reported.
  */
-import { type Block, isThinking, isToolResult } from '../conversation/block.ts'
+import { type Block, isThinking } from '../conversation/block.ts'
 import type { EstimatePolicy } from '../policy/groups/estimate-policy.ts'
 import { type Calibration, growthOf, observe, scaleOf, startCalibration } from './calibration.ts'
 import type { Estimator } from './estimate.ts'
@@ -92,7 +92,7 @@ function stepTo(
   }
   const reported = call.context - before.context
   const turn = turnOf({ call, added, before, reported, reminder: trial.reminding }, trial)
-  const isLesson = turn.counted && !(added.isPrompt && model.stripsThinking)
+  const isLesson = turn.counted && !(call.endsTurn && model.stripsThinking)
   const lesson = { estimated: added.tokens, reported: reported - trial.reminding }
   return {
     turn,
@@ -100,7 +100,7 @@ function stepTo(
       model,
       context: call.context,
       calibration: isLesson ? observe(before.calibration, lesson) : before.calibration,
-      thinking: call.broken !== null || added.isPrompt ? 0 : before.thinking + added.thinking,
+      thinking: call.broken !== null || call.endsTurn ? 0 : before.thinking + added.thinking,
     },
   }
 }
@@ -110,16 +110,13 @@ interface Added {
   readonly tokens: number
   /** Estimate of the thinking in it. */
   readonly thinking: number
-  /** Nothing answers a tool call: the turn before is finished. */
-  readonly isPrompt: boolean
 }
 
-function addedBy({ said, heard }: ApiCall, { estimator, stripsThinking }: ModelEstimator): Added {
+function addedBy({ said, heard, endsTurn }: ApiCall, { estimator, stripsThinking }: ModelEstimator): Added {
   const tokens = (blocks: readonly Block[]): number => sum(blocks.map(estimator.block))
-  const isPrompt = heard.length > 0 && !heard.some(isToolResult)
   const thinking = tokens(said.filter(isThinking))
   const rest = tokens(said.filter((block) => !isThinking(block))) + tokens(heard)
-  return { tokens: isPrompt && stripsThinking ? rest : rest + thinking, thinking, isPrompt }
+  return { tokens: endsTurn && stripsThinking ? rest : rest + thinking, thinking }
 }
 
 interface Comparison {
@@ -138,7 +135,7 @@ function turnOf(
   if (call.broken !== null) return { counted: false, reason: call.broken }
   if (reported < 0 && !model.stripsThinking) return { counted: false, reason: 'negative-growth' }
   const grown = growthOf(calibration, added.tokens, trial.policy)
-  const stripped = model.stripsThinking && added.isPrompt ? before.thinking : 0
+  const stripped = model.stripsThinking && call.endsTurn ? before.thinking : 0
   const rest = reminder - Math.round(scaleOf(calibration) * stripped)
   return { counted: true, predicted: grown.expected + rest, high: grown.high + rest, reported }
 }

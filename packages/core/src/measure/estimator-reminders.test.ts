@@ -16,6 +16,7 @@ const reminded = (...said: readonly (readonly Block[] | 'restart')[]): readonly 
         context: 1,
         said: blocks === 'restart' ? [] : blocks,
         heard: [],
+        endsTurn: false,
         broken: blocks === 'restart' ? 'restart' : null,
       }),
     ),

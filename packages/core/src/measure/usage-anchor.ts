@@ -1,8 +1,7 @@
 /** Where in a view the newest measurement stands, and where its turns begin. */
-import { blocksOf, isToolResult } from '../conversation/block.ts'
 import { type AssistantRecord, SYNTHETIC_MODEL } from '../conversation/record.ts'
 import type { Entry } from '../view/entry.ts'
-import { isShown } from '../view/parts.ts'
+import { entryEndsTurn } from '../view/parts.ts'
 import type { View } from '../view/view.ts'
 import { contextOf, outputOf } from './usage-figures.ts'
 
@@ -64,23 +63,11 @@ function responseOf(entry: Entry | undefined): AssistantRecord | null {
   return entry.record
 }
 
-/** Where the turn begins that is going on in front of `end`: at the newest words of a user that answer no tool call. */
+/** Where the turn begins that is going on in front of `end`: at what ended the one before it. */
 export function turnStart(entries: View['entries'], end: number): number {
-  let run = { from: end, hasUser: false, hasResult: false }
   for (let place = end - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
-    if (entry === undefined || !isShown(entry)) continue
-    if (entry.record.type === 'assistant') {
-      if (run.hasUser && !run.hasResult) return run.from
-      run = { from: place, hasUser: false, hasResult: false }
-    } else {
-      const hasUser = run.hasUser || entry.record.type === 'user'
-      run = { from: place, hasUser, hasResult: run.hasResult || holdsResult(entry) }
-    }
+    if (entry !== undefined && entryEndsTurn(entry)) return place
   }
   return 0
-}
-
-function holdsResult({ record }: Entry): boolean {
-  return record.type === 'user' && blocksOf(record.message.content).some(isToolResult)
 }

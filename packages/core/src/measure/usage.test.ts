@@ -262,6 +262,37 @@ const strippingCases: readonly Case[] = [
     tokens: { expected: 2_042 + 30, high: 2_042 + 40, source: 'both' },
   },
   {
+    name: 'with words beside the results too',
+    tell: (teller) =>
+      thinkingTurn(teller, () => {
+        teller.result('c2', text(30))
+        teller.user(text(10))
+      }),
+    question: { stripsThinking: true },
+    tokens: { expected: 2_042 + 40 - 140, high: 2_042 + 54 - 140, source: 'both' },
+  },
+  {
+    name: 'with an attachment, which is words to the model',
+    tell: (teller) =>
+      thinkingTurn(teller, () => {
+        teller.result('c2', text(30))
+        teller.attachment({ type: 'reminder', content: '' })
+      }),
+    question: { stripsThinking: true },
+    tokens: { expected: 2_042 + 44 - 140, high: 2_042 + 59 - 140, source: 'both' },
+  },
+  {
+    name: 'not with a system message in mid-conversation, nor with what only the screen shows',
+    tell: (teller) =>
+      thinkingTurn(teller, () => {
+        teller.result('c2', text(20))
+        teller.system(text(10))
+        teller.attachment({ type: 'file', content: text(400) }, { isScreenOnly: true })
+      }),
+    question: { stripsThinking: true },
+    tokens: { expected: 2_042 + 30, high: 2_042 + 40, source: 'both' },
+  },
+  {
     name: 'not on a model that keeps it',
     tell: (teller) => thinkingTurn(teller, () => teller.user(text(30))),
     tokens: { expected: 2_042 + 30, high: 2_042 + 40, source: 'both' },

@@ -8,6 +8,8 @@ import { wholeTokens } from './whole-tokens.ts'
 export interface Budgets {
   readonly files: { readonly each: number; readonly total: number }
   readonly skills: { readonly each: number; readonly total: number }
+  /** Of one carrier of the host's own. */
+  readonly host: { readonly each: number; readonly total: number }
   readonly notes: {
     readonly section: number
     readonly total: number
@@ -20,6 +22,15 @@ export interface Budgets {
   readonly userMessages: { readonly each: number; readonly total: number }
   readonly ledger: { readonly files: number; readonly names: number }
   readonly hookOutputCharacters: number
+  readonly spill: SpillBudgets
+  readonly historyPage: number
+}
+
+/** Of one text of a tool result: where it is put aside, and how much of it is then shown. */
+export interface SpillBudgets {
+  readonly threshold: number
+  readonly head: number
+  readonly tail: number
 }
 
 export interface ClearBudgets {
@@ -38,6 +49,7 @@ export function budgetsFor(policy: Policy, lines: Lines | null): Budgets {
   return {
     files: capped(rehydrate.files, share('files')),
     skills: capped(rehydrate.skills, share('skills')),
+    host: capped(rehydrate.host, share('host')),
     notes: notes(policy, share),
     keptMessages: kept(policy, share('keptMessages')),
     clear: clear(policy, Math.min(share('clearableResults'), lowWater(lines))),
@@ -54,6 +66,8 @@ export function budgetsFor(policy: Policy, lines: Lines | null): Budgets {
       turn.hooks.outputCharacters,
       wholeTokens(share('hookOutput') * estimate.charactersPerToken),
     ),
+    spill: spill(policy, share('spill')),
+    historyPage: Math.min(policy.history.pageTokens, share('spill')),
   }
 }
 
@@ -91,6 +105,13 @@ function notes({ notes: policy }: Policy, share: Share): Budgets['notes'] {
 
 function kept({ notes: { kept: policy } }: Policy, share: number): Budgets['keptMessages'] {
   return { minimum: Math.min(policy.minimumTokens, share), maximum: Math.min(policy.maximumTokens, share) }
+}
+
+/** What is shown shrinks as the threshold does. */
+function spill({ spill: policy }: Policy, share: number): SpillBudgets {
+  const threshold = Math.min(policy.thresholdTokens, share)
+  const shown = (tokens: number): number => wholeTokens((tokens * threshold) / policy.thresholdTokens)
+  return { threshold, head: shown(policy.headTokens), tail: shown(policy.tailTokens) }
 }
 
 function clear({ clear: { idle, budget, native, largeInputTokens } }: Policy, share: number): ClearBudgets {

@@ -55,7 +55,13 @@ describe('createPolicy', () => {
       idle: { afterMinutes: 60, keep: 5, minimumFreedTokens: 5_000 },
       budget: { keep: 3, targetTokens: 40_000, minimumFreedTokens: 20_000 },
       cached: { fireAt: 12, keep: 5 },
-      files: { count: 5, eachTokens: 5_000, totalTokens: 50_000 },
+      files: {
+        count: 5,
+        eachTokens: 5_000,
+        totalTokens: 50_000,
+        readTools: ['Read'],
+        writeTools: ['Edit', 'MultiEdit', 'Write', 'NotebookEdit'],
+      },
       skills: { eachTokens: 5_000, totalTokens: 25_000 },
       kept: { minimumTokens: 10_000, minimumMessages: 5, maximumTokens: 40_000 },
     })
@@ -150,7 +156,7 @@ describe('a wrong field', () => {
 
   it('is refused at the top too', () => {
     const groups =
-      'switches, window, ladder, shares, estimate, request, clear, compact, rehydrate, ledger, notes, memoryFiles, cache, turn'
+      'switches, window, ladder, shares, estimate, request, clear, compact, rehydrate, ledger, spill, history, notes, memoryFiles, cache, turn'
     expect(problemsOf(null)).toEqual([
       `at the top: got null, allowed is a plain object with any of the fields ${groups}`,
     ])
@@ -239,6 +245,10 @@ describe('fields that contradict each other', () => {
     [
       { clear: { idle: { afterMinutes: 5 } } },
       `clear.idle.afterMinutes: got 5, allowed is 'ttl', or at least 60 while cache.ttl is 'auto': an hour's cache would still be warm`,
+    ],
+    [
+      { spill: { thresholdTokens: 3_000 } },
+      'spill.thresholdTokens: got 3000, allowed is more than spill.headTokens and spill.tailTokens together, which are 3000',
     ],
     [
       { notes: { sectionTokens: 12_001 } },

@@ -13,6 +13,7 @@ import {
   type RequestPolicy,
   requestFields,
 } from './groups/estimate-policy.ts'
+import { type HistoryPolicy, historyFields, type SpillPolicy, spillFields } from './groups/history-policy.ts'
 import {
   type LadderPolicy,
   ladderFields,
@@ -46,6 +47,8 @@ export interface Policy {
   readonly compact: CompactPolicy
   readonly rehydrate: RehydratePolicy
   readonly ledger: LedgerPolicy
+  readonly spill: SpillPolicy
+  readonly history: HistoryPolicy
   readonly notes: NotesPolicy
   readonly memoryFiles: MemoryFilesPolicy
   readonly cache: CachePolicy
@@ -63,6 +66,8 @@ const fields: Fields<Policy> = {
   compact: compactFields,
   rehydrate: rehydrateFields,
   ledger: ledgerFields,
+  spill: spillFields,
+  history: historyFields,
   notes: notesFields,
   memoryFiles: memoryFilesFields,
   cache: cacheFields,

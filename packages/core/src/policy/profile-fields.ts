@@ -47,6 +47,7 @@ export const profileFields: Fields<Profile> = {
   name: field('strict', name()),
   window: field<number | null>(null, orNull(count(1))),
   maxOutput: field<number | null>(null, orNull(count(1))),
+  maxOutputRequired: field(true, flag()),
   roles: {
     first: field('user', oneOf('user', 'any')),
     consecutive: field('refused', oneOf('merged', 'refused')),
@@ -85,7 +86,7 @@ export const profileFields: Fields<Profile> = {
       listOf(ttl),
     ),
     defaultTtl: field('5m', name()),
-    unmarkable: names('thinking', 'redacted_thinking'),
+    unmarkable: names('thinking', 'redacted_thinking', 'cache_edits'),
     automatic: field(false, flag()),
     scopes: names(),
     minimumTokens: field<number | null>(null, orNull(count())),
@@ -94,6 +95,7 @@ export const profileFields: Fields<Profile> = {
   },
   sizes: {
     bodyBytes: field(32_000_000, count(1)),
+    deferredTools: field(10_000, count()),
     messages: field(100_000, count(1)),
     images: field(100, count()),
     imagePixels: field(8000, count(1)),

@@ -9,6 +9,8 @@ export interface Profile {
   readonly window: number | null
   /** Largest `max_tokens`; null where nobody has said, and then nothing is checked against it. */
   readonly maxOutput: number | null
+  /** A request must say how long its answer may be (`max_tokens`). */
+  readonly maxOutputRequired: boolean
   readonly roles: RoleRules
   readonly tools: ToolRules
   readonly thinking: ThinkingRules
@@ -107,6 +109,8 @@ export interface CacheTtl {
 export interface SizeRules {
   /** UTF-8 bytes of the request's JSON. */
   readonly bodyBytes: number
+  /** Tools whose loading is deferred. */
+  readonly deferredTools: number
   readonly messages: number
   /** Images, and PDF documents counted as the one page each has at least. */
   readonly images: number

@@ -85,6 +85,12 @@ const content: readonly Rule[] = [
     kept.minimumTokens,
     kept.maximumTokens,
   ]),
+  {
+    fields: ['spill.thresholdTokens', 'spill.headTokens', 'spill.tailTokens'],
+    holds: ({ spill }) => spill.headTokens + spill.tailTokens < spill.thresholdTokens,
+    allowed: ({ spill }) =>
+      `more than spill.headTokens and spill.tailTokens together, which are ${spill.headTokens + spill.tailTokens}`,
+  },
   atMost('request.imagesInSmallWindow', 'request.images', ({ request }) => [
     request.imagesInSmallWindow,
     request.images,

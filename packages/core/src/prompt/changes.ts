@@ -76,9 +76,23 @@ function causesOf(
   return [
     ...(model === null ? [] : [{ kind: 'model' as const, ...model }]),
     ...causeOf('parameters', keyed),
-    ...causeOf('sections', isInline ? Object.keys(sections) : []),
-    ...causeOf('tools', isDefined ? Object.keys(tools) : []),
+    ...causeOf('sections', isInline ? sectionsToTake(sections, standing.epoch) : []),
+    ...causeOf('tools', isDefined ? toolsToTake(tools, standing.epoch) : []),
   ]
+}
+
+/** What a prefix says already, words in the view alone can mend: another prefix would say the same. */
+function sectionsToTake(changed: Difference['sections'], { sections }: Epoch): readonly string[] {
+  const said = new Map(sections.map(({ name, text }) => [name, text]))
+  return Object.keys(changed).filter((name) => (said.get(name) ?? null) !== changed[name])
+}
+
+function toolsToTake(changed: Difference['tools'], { tools }: Epoch): readonly string[] {
+  const said = new Map(tools.map((tool) => [toolName(tool), JSON.stringify(tool)]))
+  return Object.keys(changed).filter((name) => {
+    const tool = changed[name] ?? null
+    return (said.get(name) ?? null) !== (tool === null ? null : JSON.stringify(tool))
+  })
 }
 
 function causeOf(

@@ -5,6 +5,7 @@
 import { type Block, blocksOf, isThinking } from '../conversation/block.ts'
 import { isObject } from '../conversation/json.ts'
 import { List } from '../conversation/list.ts'
+import { goesBeyondResults } from '../conversation/turn-end.ts'
 import type { FlatMessage } from '../view/draft.ts'
 import type { Role } from '../view/payload.ts'
 
@@ -31,7 +32,7 @@ export interface Count {
   readonly thoughts: number
   /** The run that the next block may belong to. */
   readonly run: string | null
-  /** Blocks before the newest one of a user that answers no call: where finished turns end. */
+  /** Blocks before the newest one that ended a turn. */
   readonly prompt: number
   readonly traits: Traits
 }
@@ -111,6 +112,8 @@ interface Said {
 }
 
 function countBlock(count: Count, { role, block }: Said, collapses: boolean): Count {
+  // A word to the provider about its cache, and no part of the prompt.
+  if (block.type === 'cache_edits') return { ...count, blocks: count.blocks + 1 }
   const run = collapses && RUNS.has(block.type) ? `${role} ${block.type}` : null
   const goesOn = run !== null && run === count.run
   return {
@@ -118,7 +121,7 @@ function countBlock(count: Count, { role, block }: Said, collapses: boolean): Co
     positions: count.positions + (goesOn ? 0 : 1),
     thoughts: count.thoughts + (isThinking(block) ? 1 : 0),
     run,
-    prompt: role === 'user' && block.type !== 'tool_result' ? count.blocks : count.prompt,
+    prompt: role === 'user' && goesBeyondResults(block) ? count.blocks : count.prompt,
     traits: withTraits(count.traits, block),
   }
 }

@@ -3,7 +3,8 @@
  * left there, and when. Nothing else of the past can still be alive, or be told from the log.
  */
 import { List } from '../conversation/list.ts'
-import { type AssistantRecord, SYNTHETIC_MODEL } from '../conversation/record.ts'
+import type { AssistantRecord } from '../conversation/record.ts'
+import { anchorOf } from '../measure/usage-anchor.ts'
 import { contextOf } from '../measure/usage-figures.ts'
 import type { View } from '../view/view.ts'
 import { type AssembleQuestion, assembleRequest } from './assemble.ts'
@@ -32,24 +33,24 @@ interface Measured {
   readonly sentAt: string
 }
 
-/** Only a response to a request of the present view tells of it. */
-function newestMeasured({ entries, rewrittenAt }: View): Measured | null {
-  for (let place = entries.length - 1; place > 0; place -= 1) {
-    const entry = entries.at(place)
-    if (entry === undefined || entry.index <= rewrittenAt) continue
-    const { record } = entry
-    if (record.type !== 'assistant' || record.message.model === SYNTHETIC_MODEL) continue
-    if (contextOf(record.message.usage) > 0)
-      return { record, sentAt: before(entries, place, record.message.id) }
+/** Of the newest response that measured the present view, the newest record: its figures are the final ones. */
+function newestMeasured(view: View): Measured | null {
+  const anchor = anchorOf(view)
+  if (anchor === null) return null
+  const { entries } = view
+  for (let place = entries.length - 1; place >= anchor.first; place -= 1) {
+    const record = entries.at(place)?.record
+    if (record?.type !== 'assistant' || record.message.id !== anchor.response) continue
+    if (contextOf(record.message.usage) > 0) return { record, sentAt: timeBefore(entries, anchor.first) }
   }
   return null
 }
 
-function before(entries: View['entries'], place: number, response: string): string {
+/** When the newest record in front of a place came. */
+function timeBefore(entries: View['entries'], place: number): string {
   for (let at = place - 1; at >= 0; at -= 1) {
     const record = entries.at(at)?.record
-    const isOwn = record?.type === 'assistant' && record.message.id === response
-    if (record !== undefined && !isOwn && record.type !== 'progress') return record.timestamp
+    if (record !== undefined && record.type !== 'progress') return record.timestamp
   }
   return ''
 }

@@ -71,6 +71,29 @@ export function payloadOf(request: AssembledRequest): Payload {
   return { ...requestFields(request), messages }
 }
 
+/** What a model is called with: payload and raw texts are spelt only if somebody asks for them. */
+export interface SpelledCall {
+  readonly request: AssembledRequest
+  readonly payload: Payload
+  readonly raw: readonly FlatMessage['raw'][]
+}
+
+export function callOf(request: AssembledRequest): SpelledCall {
+  let payload: Payload | undefined
+  let raw: SpelledCall['raw'] | undefined
+  return {
+    request,
+    get payload() {
+      payload ??= payloadOf(request)
+      return payload
+    },
+    get raw() {
+      raw ??= rawTextsOf(request)
+      return raw
+    },
+  }
+}
+
 /** Exact texts of blocks that would not survive parse and stringify, message by message. */
 export function rawTextsOf({ messages }: AssembledRequest): readonly FlatMessage['raw'][] {
   return [...messages.frozen.toArray(), ...messages.tail].map(({ raw }) => raw)
@@ -102,6 +125,8 @@ function spelled({ message, index }: Placed, markers: readonly MessageMarker[], 
   return { ...message.message, content }
 }
 
+/** One that came with a result stays as it is. */
 function withReference(block: Block): Block {
-  return isToolResult(block) ? { ...block, cache_reference: block.tool_use_id } : block
+  const isNew = isToolResult(block) && block.cache_reference === undefined
+  return isNew ? { ...block, cache_reference: block.tool_use_id } : block
 }

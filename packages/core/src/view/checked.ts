@@ -18,7 +18,7 @@ export function startCheck(profile: Profile): Checked {
 }
 
 /** The check of `flat`, given that of an earlier state of it. */
-export function advanceCheck(checked: Checked, flat: Flat): Checked {
+export function advanceCheck(checked: Checked, flat: Pick<Flat, 'frozen'>): Checked {
   const start = flat.frozen.extends(checked.frozen) ? checked : startCheck(checked.state.profile)
   let { state } = start
   for (let index = start.frozen.length; index < flat.frozen.length; index += 1) {

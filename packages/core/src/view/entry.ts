@@ -16,7 +16,7 @@ export interface Entry {
 
 /** What is no longer shown. The record itself is untouched: it is read again when a clearing is undone. */
 export interface Cleared {
-  /** An attachment that is left out altogether. */
+  /** Left out altogether: an attachment, or words to the provider's cache. */
   readonly whole: boolean
   readonly thinking: boolean
   /** Tool results, by call, with the line that says where the text is. */
@@ -33,6 +33,19 @@ export function clearEntries(entries: List<Entry>, metadata: MicrocompactMetadat
     thinking: namesIn(metadata.clearedThinking),
   }
   return List.of([...entries].map((entry) => clearEntry(entry, clearing)))
+}
+
+const LEFT_OUT: Cleared = { whole: true, thinking: false, results: [], inputs: [] }
+
+/** The entries without words to the provider's cache: it has lapsed, and what was deleted there is shown again. */
+export function withoutEdits(entries: List<Entry>): List<Entry> {
+  return List.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared: LEFT_OUT } : entry)))
+}
+
+function isEdits({ record }: Entry): boolean {
+  if (record.type !== 'user') return false
+  const blocks = blocksOf(record.message.content)
+  return blocks.length > 0 && blocks.every(({ type }) => type === 'cache_edits')
 }
 
 /** Other programs may write anything there. */

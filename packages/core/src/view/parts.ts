@@ -3,6 +3,7 @@ import { type Block, blocksOf, isThinking, isToolResult, isToolUse } from '../co
 import { CLEARED_TEXT } from '../conversation/boundary.ts'
 import { isObject } from '../conversation/json.ts'
 import { isSyntheticError, type KnownRecord } from '../conversation/record.ts'
+import { endsTurn } from '../conversation/turn-end.ts'
 import { attachmentText } from './attachment-text.ts'
 import type { Part } from './draft.ts'
 import type { Cleared, Entry } from './entry.ts'
@@ -14,7 +15,15 @@ export const CLEARED_INPUT_TEXT = '[Old tool input cleared]'
 export function isShown(entry: Entry): boolean {
   const { record } = entry
   if (record.type === 'progress' || record.type === 'system' || isSyntheticError(record)) return false
-  return record.type !== 'attachment' || !(record.isScreenOnly === true || entry.cleared?.whole === true)
+  if (entry.cleared?.whole === true) return false
+  return record.type !== 'attachment' || record.isScreenOnly !== true
+}
+
+/** Does what it brings end the turn before it? An attachment is words to the model. */
+export function entryEndsTurn(entry: Entry): boolean {
+  const { record } = entry
+  if (record.type === 'attachment') return isShown(entry)
+  return record.type === 'user' && endsTurn(record.message)
 }
 
 export function partsOf(entry: Entry): readonly Part[] {

@@ -6,6 +6,7 @@
  * folded anew; law 1 says that both ways agree after every record.
  */
 import {
+  CACHE_EDITS_DROPPED,
   type CompactBoundary,
   isClearedRemotely,
   isCompactBoundary,
@@ -17,7 +18,7 @@ import { List } from '../conversation/list.ts'
 import { isKnown, type KnownRecord, type SystemRecord } from '../conversation/record.ts'
 import type { Session } from '../conversation/session.ts'
 import { ROOT, recordAt } from '../conversation/tree.ts'
-import { clearEntries, type Entry } from './entry.ts'
+import { clearEntries, type Entry, withoutEdits } from './entry.ts'
 import { type Anchored, keptBy } from './kept.ts'
 
 /** A compaction or clearing that stands, with what it replaced: to undo it is to look that up. */
@@ -153,6 +154,8 @@ function cleared(view: View, record: MicrocompactBoundary, at: At): View {
 function noticed(view: View, record: SystemRecord, at: At): View {
   const rewritten = record.subtype === 'epoch' ? { ...view, rewrittenAt: at.index } : view
   const next = pushed(rewritten, { record, index: at.index })
+  if (record.subtype === CACHE_EDITS_DROPPED)
+    return { ...next, entries: withoutEdits(next.entries), rewrittenAt: at.index }
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return undone(next, record, at)
 }

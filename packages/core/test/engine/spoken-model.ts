@@ -8,6 +8,7 @@ import {
   createProfile,
   type Failure,
   type Journal,
+  type JsonObject,
   type ModelCall,
   placeSections,
   type ReplyEvent,
@@ -26,6 +27,10 @@ export interface Spoken {
   readonly failure?: Failure
   /** Index of the call whose input broke off. */
   readonly cut?: number
+  /** Besides the output. */
+  readonly usage?: JsonObject
+  /** More fields of the message. */
+  readonly fields?: JsonObject
 }
 
 export function say(...blocks: readonly Block[]): Spoken {
@@ -65,7 +70,7 @@ export function scene(
     profile: createProfile({}),
     source: 'sdk',
     isInteractive: false,
-    rates: null,
+    pricesOf: () => null,
     sections: placeSections('You help.'),
     offered: () => ({
       tools: [{ name: 'Read', input_schema: { type: 'object' } }],
@@ -78,12 +83,19 @@ export function scene(
   return { host, asked }
 }
 
-function* eventsOf({ blocks, stop, failure, cut }: Spoken, number: number): Generator<ReplyEvent> {
-  const usage = { input_tokens: 10, output_tokens: 1 }
+function* eventsOf({ blocks, stop, failure, cut, ...told }: Spoken, number: number): Generator<ReplyEvent> {
+  const usage = { input_tokens: 10, output_tokens: 1, ...told.usage }
   const events: ReplyEvent[] = [
     {
       type: 'reply-started',
-      message: { id: `message-${number}`, role: 'assistant', model: 'model-a', content: [], usage },
+      message: {
+        ...told.fields,
+        id: `message-${number}`,
+        role: 'assistant',
+        model: 'model-a',
+        content: [],
+        usage,
+      },
     },
   ]
   for (const [index, block] of blocks.entries()) {

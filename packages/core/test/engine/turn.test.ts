@@ -7,23 +7,9 @@ import {
   isKnown,
   MISSING_RESULT_TEXT,
   openSession,
-  type SessionRecord,
-  type SessionState,
 } from '../../src/index.ts'
 import { play, say, scene, text, use } from './spoken-model.ts'
-
-/** A line for each record: what it is and what it says. */
-function told({ session }: SessionState): readonly string[] {
-  return [...session.records].map(lineOf)
-}
-
-function lineOf(record: SessionRecord): string {
-  if (!isKnown(record)) return record.type
-  if (record.type === 'system') return `system ${record.subtype}`
-  if (record.type !== 'user' && record.type !== 'assistant') return record.type
-  const said = blocksOf(record.message.content).map((block) => block.text ?? block.content ?? block.id)
-  return `${record.type}: ${said.join(' | ')}`
-}
+import { told } from './told.ts'
 
 const OVERLOADED: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
 
@@ -85,7 +71,9 @@ describe('a turn', () => {
 
   it('sends a paused reply back as it is', async () => {
     const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }
-    const { host, asked } = scene([{ blocks: [text('I search.'), search], stop: 'pause_turn' }])
+    const tools = [{ type: 'search_1', name: 'web_search' }]
+    const offered = () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } })
+    const { host, asked } = scene([{ blocks: [text('I search.'), search], stop: 'pause_turn' }], { offered })
     const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect([outcome.ok, asked[1]?.payload.messages.at(-1)?.role]).toEqual([true, 'assistant'])
   })

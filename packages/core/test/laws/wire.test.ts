@@ -22,7 +22,8 @@ const profile = createProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [] },
 })
-const tools = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type: 'object' } }))
+const own = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type: 'object' } }))
+const tools = [...own, { type: 'search_1', name: 'web_search' }]
 const request = { model: 'model-a', max_tokens: 100, tools }
 
 describe('law 2: wire', () => {

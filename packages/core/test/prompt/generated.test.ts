@@ -20,7 +20,8 @@ import { payloadOf, requestFindings } from '../../src/prompt/spell.ts'
 import { sessions } from '../laws/sessions.ts'
 import { POLICY, PRESENT } from './conversation.ts'
 
-const epoch = openEpoch(PRESENT, createProfile())
+const tools = [...PRESENT.tools, { type: 'search_1', name: 'web_search' }]
+const epoch = openEpoch({ ...PRESENT, tools }, createProfile())
 const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 const { markers } = POLICY.cache
 

@@ -107,6 +107,18 @@ describe('markers', () => {
       ['static system.2', 'system system.3', 'lagging 0.0', 'tail 2.0'],
     ],
     [
+      'a deletion from the cache is no position, and carries none',
+      [user(text()), assistant(...many(17)), user({ type: 'cache_edits', edits: [] }, text())],
+      {},
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.1'],
+    ],
+    [
+      'one that comes last leaves the tail where it was',
+      [user(text()), assistant(text()), user(text(), { type: 'cache_edits', edits: [] })],
+      {},
+      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.0'],
+    ],
+    [
       'calls in a row are one position, and so are results',
       [user(text()), assistant(...Array.from({ length: 30 }, (_, i) => call(`${i}`))), user(text())],
       {},

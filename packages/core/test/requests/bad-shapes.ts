@@ -20,7 +20,12 @@ cycle.self = cycle
 export const badShapes: readonly BadRequest[] = [
   { why: 'no payload', payload: null, findings: [['payload-shape', '']] },
   { why: 'a list for a payload', payload: [], findings: [['payload-shape', '']] },
-  { why: 'no messages', payload: { model: 'm' }, findings: [['messages-shape', 'messages']] },
+  { why: 'no messages', payload: { model: 'm', max_tokens: 9 }, findings: [['messages-shape', 'messages']] },
+  {
+    why: 'no limit to the answer',
+    payload: request([user('a')], { max_tokens: undefined }),
+    findings: [['max-tokens', 'max_tokens']],
+  },
   {
     why: 'messages in an object',
     payload: request({ 0: user('a') }),

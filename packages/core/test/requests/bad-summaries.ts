@@ -84,6 +84,11 @@ export const badSummaries: readonly BadRequest[] = [
     findings: [['compaction-incomplete-turn', 'messages.1.content.0']],
   },
   {
+    why: 'a summary with a field that it did not come with, though there is nothing in it',
+    payload: request([assistant([summary({ citations: null })]), user('a')]),
+    findings: [['block-field', 'messages.0.content.0.citations']],
+  },
+  {
     why: 'a summary before the results',
     payload: request([user('a'), assistant([call('t')])], summarize),
     findings: [['tool-result-missing', 'messages.1']],

@@ -72,6 +72,23 @@ export const badTools: readonly BadRequest[] = [
     findings: [['tools-undeclared', 'tools']],
   },
   {
+    why: 'a search under way and other tools',
+    payload: request([...asked(serverCall('s'), call('t')), user([result('t')])], { tools: [tool('read')] }),
+    findings: [['tools-undeclared', 'messages.1.content.0']],
+  },
+  {
+    why: 'code under way and other tools',
+    payload: request(asked(serverCall('s', { name: 'bash_code_execution' }))),
+    findings: [['tools-undeclared', 'messages.1.content.0']],
+  },
+  {
+    why: 'more deferred tools than there may be',
+    payload: request([user('a')], {
+      tools: ['read', 'a', 'b', 'c', 'd'].map((name, at) => tool(name, { defer_loading: at > 0 })),
+    }),
+    findings: [['tool-count', 'tools']],
+  },
+  {
     why: 'an unknown choice',
     payload: request([user('a')], { tool_choice: { type: 'some' } }),
     findings: [['tool-choice', 'tool_choice']],

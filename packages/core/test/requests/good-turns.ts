@@ -25,6 +25,7 @@ export const goodTurns: readonly GoodRequest[] = [
     why: 'fields left out, and null for left out',
     payload: {
       model: 'm',
+      max_tokens: 9,
       messages: [user('a')],
       system: null,
       tools: null,
@@ -120,6 +121,23 @@ export const goodTurns: readonly GoodRequest[] = [
     payload: request([user('a'), assistant([{ type: 'mcp_tool_use', id: 'x', name: 'n', input: {} }])], {
       tools: [],
       mcp_servers: [{ name: 'z' }],
+    }),
+  },
+  {
+    why: 'code under way, which one tool runs under several names',
+    payload: request([user('a'), assistant([serverCall('s', { name: 'bash_code_execution' })])], {
+      tools: [{ type: 'code_1', name: 'code_execution' }],
+    }),
+  },
+  {
+    why: 'no limit to the answer, where none is needed',
+    payload: request([user('a')], { max_tokens: undefined }),
+    profile: profileWith({ maxOutputRequired: false }),
+  },
+  {
+    why: 'as many deferred tools as there may be',
+    payload: request([user('a')], {
+      tools: ['read', 'a', 'b', 'c'].map((name, at) => tool(name, { defer_loading: at > 0 })),
     }),
   },
   {

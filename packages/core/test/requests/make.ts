@@ -21,6 +21,7 @@ export const everything: ProfileOverrides = {
   cache: { automatic: true, scopes: ['global'] },
   sizes: {
     bodyBytes: 20_000,
+    deferredTools: 3,
     messages: 40,
     images: 4,
     imagePixels: 8000,
@@ -79,8 +80,12 @@ export const tool = (name: string, more: Loose = {}): Loose => ({
   ...more,
 })
 
+/** A tool that the provider runs. */
+export const search: Loose = { type: 'search_1', name: 'web_search' }
+
 export function request(messages: unknown, more: Loose = {}): Loose {
-  return { model: 'm', max_tokens: 4096, tools: [tool('read')], betas: ALL_BETAS, messages, ...more }
+  const tools = [tool('read'), search]
+  return { model: 'm', max_tokens: 4096, tools, betas: ALL_BETAS, messages, ...more }
 }
 
 /** For calls that the types would not let through. */

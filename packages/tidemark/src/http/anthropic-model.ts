@@ -4,16 +4,13 @@ import {
   DEFAULT_POLICY,
   type Failure,
   type Model,
-  type ModelCall,
   type Policy,
   type ReplyEvent,
   type Signal,
 } from '@tidemark/core'
 import {
-  bodyText,
   byteStart,
   type Credentials,
-  encodeRequest,
   endBytes,
   eventsOf,
   failureOfThrown,
@@ -24,6 +21,7 @@ import {
 } from '@tidemark/wire'
 import { systemClock } from '../system/system-clock.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
+import { createBodyWriter, type RequestBody } from './request-body.ts'
 import { planRetry } from './retry.ts'
 
 export interface AnthropicModelOptions {
@@ -64,14 +62,21 @@ export function createAnthropicModel(options: AnthropicModelOptions): Model {
     chance: options.chance ?? Math.random,
     onRetry: options.onRetry,
   }
-  return { stream: (call, signal) => streamed(settings, call, signal) }
+  const writeBody = createBodyWriter()
+  return { stream: (call, signal) => streamed(settings, () => writeBody(call), signal) }
 }
 
-async function* streamed(settings: Settings, call: ModelCall, signal?: Signal): AsyncGenerator<ReplyEvent> {
+/** The body is written when the first event is asked for. */
+async function* streamed(
+  settings: Settings,
+  write: () => RequestBody,
+  signal?: Signal,
+): AsyncGenerator<ReplyEvent> {
+  const body = write()
   for (let attempt = 0; ; attempt += 1) {
     let begun = false
     let failed: (ReplyEvent & { readonly type: 'reply-failed' }) | null = null
-    for await (const event of attempted(settings, call, signal)) {
+    for await (const event of attempted(settings, body, signal)) {
       if (event.type === 'reply-failed' && !begun) failed = event
       else if (event.type !== 'reply-alive' || begun) {
         begun = true
@@ -93,10 +98,14 @@ async function* streamed(settings: Settings, call: ModelCall, signal?: Signal): 
 }
 
 /** One request, one reply: exactly one closing event. */
-async function* attempted(settings: Settings, call: ModelCall, signal?: Signal): AsyncGenerator<ReplyEvent> {
+async function* attempted(
+  settings: Settings,
+  body: RequestBody,
+  signal?: Signal,
+): AsyncGenerator<ReplyEvent> {
   const deadline = createDeadline(settings.clock, settings.silenceMs, signal)
   try {
-    const response = await send(settings, call, deadline.signal)
+    const response = await send(settings, body, deadline.signal)
     deadline.beat()
     if (!response.ok) yield failedWith(await refusal(response, settings.clock))
     else if (isStream(response)) yield* streamedEvents(response, deadline)
@@ -108,20 +117,12 @@ async function* attempted(settings: Settings, call: ModelCall, signal?: Signal):
   }
 }
 
-function send(settings: Settings, call: ModelCall, signal: AbortSignal): Promise<Response> {
-  const encoded = encodeRequest(
-    { ...call.payload, stream: true },
-    call.raw === undefined ? {} : { raw: { messages: call.raw } },
-  )
-  const headers = toHeaders({
-    version: settings.version,
-    betas: encoded.betas,
-    credentials: settings.credentials,
-  })
+function send(settings: Settings, { text, betas }: RequestBody, signal: AbortSignal): Promise<Response> {
+  const { version, credentials } = settings
   return settings.fetch(`${settings.baseUrl}/v1/messages`, {
     method: 'POST',
-    headers,
-    body: bodyText(encoded),
+    headers: toHeaders({ version, betas, credentials }),
+    body: text,
     signal,
   })
 }

@@ -65,6 +65,10 @@ export interface SharePolicy {
   readonly ledger: number
   /** What one hook adds. */
   readonly hookOutput: number
+  /** What one carrier of the host's own brings back. */
+  readonly host: number
+  /** A text of a tool result, before it is put aside, and a page of history. */
+  readonly spill: number
 }
 
 const offset = (tokens: number, maximumPercent: number, least = 0): Fields<OffsetPolicy> => ({
@@ -97,4 +101,6 @@ export const shareFields: Fields<SharePolicy> = {
   userMessages: field(12, percent()),
   ledger: field(5, percent()),
   hookOutput: field(10, percent()),
+  host: field(6, percent()),
+  spill: field(10, percent()),
 }

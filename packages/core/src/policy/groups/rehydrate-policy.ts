@@ -1,5 +1,5 @@
 /** What comes back after a compaction, and what the engine itself puts into a summary. */
-import { count, flag } from '../check.ts'
+import { count, flag, listOf, name } from '../check.ts'
 import { type Fields, field } from '../field.ts'
 
 export interface RehydratePolicy {
@@ -10,6 +10,10 @@ export interface RehydratePolicy {
     readonly eachTokens: number
     /** Tokens of all; one that does not fit is skipped and the next tried. */
     readonly totalTokens: number
+    /** Tools that read a file; the path is in `file_path`, `notebook_path` or `path` of their input. */
+    readonly readTools: readonly string[]
+    /** Tools that change one. */
+    readonly writeTools: readonly string[]
   }
   /** Skills in use, newest first. */
   readonly skills: {
@@ -18,7 +22,16 @@ export interface RehydratePolicy {
     /** Tokens of all. */
     readonly totalTokens: number
   }
+  /** What carriers of the host's own may bring. */
+  readonly host: {
+    /** Tokens of one thing; more is cut with a note where its carrier allows that, else it is left out. */
+    readonly eachTokens: number
+    /** Tokens of all that one carrier brings. */
+    readonly totalTokens: number
+  }
   readonly todos: boolean
+  /** Tools whose input is the whole todo list, where the host does not give it. */
+  readonly todoTools: readonly string[]
   /** The plan file, in full. */
   readonly plan: boolean
   /** The reminder that plan mode is on. */
@@ -50,9 +63,13 @@ export const rehydrateFields: Fields<RehydratePolicy> = {
     count: field(5, count()),
     eachTokens: field(5_000, count(1)),
     totalTokens: field(50_000, count()),
+    readTools: field<readonly string[]>(['Read'], listOf(name())),
+    writeTools: field<readonly string[]>(['Edit', 'MultiEdit', 'Write', 'NotebookEdit'], listOf(name())),
   },
   skills: { eachTokens: field(5_000, count(1)), totalTokens: field(25_000, count()) },
+  host: { eachTokens: field(5_000, count(1)), totalTokens: field(10_000, count()) },
   todos: field(true, flag()),
+  todoTools: field<readonly string[]>(['TodoWrite'], listOf(name())),
   plan: field(true, flag()),
   planMode: field(true, flag()),
   agents: field(true, flag()),
@@ -63,7 +80,7 @@ export const ledgerFields: Fields<LedgerPolicy> = {
   userMessagesTokens: field(20_000, count()),
   userMessageTokens: field(2_000, count(1)),
   filesTokens: field(2_000, count()),
-  namesTokens: field(1_000, count()),
+  namesTokens: field(1_500, count()),
   errors: field(10, count()),
   redactSecrets: field(true, flag()),
 }

@@ -2,7 +2,13 @@
  * Calls and their results. The caller's tools are answered in the next turn, first and once each. The
  * provider's own calls are answered in the model's turn, which goes on across turns of results alone.
  */
-import { isServerToolResult, isServerToolUse, isToolResult, isToolUse } from '../../conversation/block.ts'
+import {
+  type Block,
+  isServerToolResult,
+  isServerToolUse,
+  isToolResult,
+  isToolUse,
+} from '../../conversation/block.ts'
 import { Trie } from '../../conversation/trie.ts'
 import type { Report } from './finding.ts'
 import type { ReadBlock, ReadMessage } from './read.ts'
@@ -12,12 +18,18 @@ export interface CallState {
   readonly seen: Trie<true>
   /** Calls of the model's turn that have no result yet, and the message each is in. */
   readonly pending: ReadonlyMap<string, number>
-  /** The provider's calls under way, and where each is. */
-  readonly waiting: ReadonlyMap<string, string>
+  /** The provider's calls under way. */
+  readonly waiting: ReadonlyMap<string, WaitingCall>
   /** The user's turn that answers, while it lasts. */
   readonly answer: AnswerState | null
   /** Some message holds a call of the caller's tools, or a result. */
   readonly usesTools: boolean
+}
+
+export interface WaitingCall {
+  readonly path: string
+  /** The tool that has to be there for it to go on; null where a connected server runs it. */
+  readonly tool: string | null
 }
 
 interface AnswerState {
@@ -48,7 +60,7 @@ export function stepCalls(state: CallState, message: ReadMessage, rules: CallRul
 
 type Draft<T> = { -readonly [K in keyof T]: T[K] } & {
   pending: Map<string, number>
-  waiting: Map<string, string>
+  waiting: Map<string, WaitingCall>
 }
 
 function draftOf(state: CallState): Draft<CallState> {
@@ -80,11 +92,17 @@ function takeModelBlock(
     draft.usesTools = true
     if (isNewCall(draft, block.id, path, rules)) draft.pending.set(block.id, message.index)
   } else if (isServerToolUse(block)) {
-    if (isNewCall(draft, block.id, path, rules)) draft.waiting.set(block.id, path)
+    if (isNewCall(draft, block.id, path, rules)) draft.waiting.set(block.id, { path, tool: toolOf(block) })
   } else if (isServerToolResult(block) && !draft.waiting.delete(block.tool_use_id)) {
     const expected = 'Expected a call before it that has no result yet:'
     rules.report('server-result-unexpected', path, `${expected} ${block.tool_use_id}.`)
   }
+}
+
+/** Code runs under several names, and one tool offers them all. */
+function toolOf({ type, name }: Block): string | null {
+  if (type !== 'server_tool_use' || typeof name !== 'string') return null
+  return name.endsWith('code_execution') ? 'code_execution' : name
 }
 
 function isNewCall(
@@ -145,7 +163,7 @@ function takeOther({ draft, answer }: Turn, { path }: ReadBlock, { report }: Cal
     report('server-wait-results-only', path, `Expected nothing but results while the provider runs ${calls}.`)
   } else {
     for (const [id, call] of draft.waiting) {
-      report('server-result-missing', call, `Expected a result of ${id} before the turn ends.`)
+      report('server-result-missing', call.path, `Expected a result of ${id} before the turn ends.`)
     }
   }
   draft.waiting.clear()

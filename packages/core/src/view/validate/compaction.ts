@@ -2,6 +2,7 @@
 import { isCompactionBlock } from '../../conversation/block.ts'
 import { isObject } from '../../conversation/json.ts'
 import type { Profile } from '../../policy/profile.ts'
+import type { CallState } from './calls.ts'
 import { editsOf } from './edits.ts'
 import { type Fields, fieldAt, isAbsent, type Report } from './finding.ts'
 import type { ReadBlock, ReadMessage } from './read.ts'
@@ -54,15 +55,15 @@ function afterBlock(
 export interface SummaryEnd {
   readonly request: Fields
   readonly betas: ReadonlySet<unknown>
-  /** Calls of the provider's that are under way, and where each is. */
-  readonly waiting: ReadonlyMap<string, string>
+  /** Calls of the provider's that are under way. */
+  readonly waiting: CallState['waiting']
 }
 
 export function finishCompaction(state: CompactionState, end: SummaryEnd, rules: SummaryRules): void {
   if (state.signed !== null) checkBesideBlock(state.signed, end, rules)
   if (isAbsent(end.request.compaction)) return
   checkRequest(end, rules)
-  for (const path of end.waiting.values()) {
+  for (const { path } of end.waiting.values()) {
     rules.report(
       'compaction-incomplete-turn',
       path,

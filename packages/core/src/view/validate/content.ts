@@ -109,11 +109,29 @@ const HOLDERS: ReadonlyMap<string, readonly Holder[]> = new Map<string, readonly
   ['document', ['user', 'assistant', 'result']],
 ])
 
+/** A summary of the provider's is sent back exactly as it came: an empty field too many, and it is refused. */
+const CLOSED: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  [
+    'compaction',
+    new Set(['type', 'content', 'encrypted_content', 'signature', 'tool_changes', 'cache_control']),
+  ],
+])
+
+function checkClosed({ block, path }: ReadBlock, { report }: ContentRules): void {
+  const known = CLOSED.get(block.type)
+  if (known === undefined) return
+  for (const field of Object.keys(block)) {
+    const isExtra = block[field] !== undefined && !known.has(field)
+    if (isExtra) report('block-field', `${path}.${field}`, `Expected no ${field} on a ${block.type} block.`)
+  }
+}
+
 export function checkBlock(item: ReadBlock, holder: Holder, rules: ContentRules): void {
   const { block, path } = item
   for (const { field, expected, fits } of FIELDS.get(block.type) ?? serverFields(block.type)) {
     if (!fits(block[field])) rules.report('block-field', `${path}.${field}`, `Expected ${expected}.`)
   }
+  checkClosed(item, rules)
   if (isBlankText(block)) rules.report('text-blank', path, 'Expected text with more than white space in it.')
   const edits = block.type === 'cache_edits' || !isAbsent(block.cache_reference)
   if (edits && !rules.cacheEdits) {

@@ -15,7 +15,7 @@ export const findingCodes = [
   'block-refused', // a block stands where blocks of its type may stand
   // the request around the messages
   'model-missing', // `model` is a string that is not empty
-  'max-tokens', // `max_tokens` is a whole number up to the model's limit
+  'max-tokens', // `max_tokens` is there, where it must be, and a whole number up to the model's limit
   'prewarm-combination', // `max_tokens: 0` stands alone
   'field-refused', // no field that the provider refuses outright
   'betas-shape', // `betas` is a list of strings
@@ -41,6 +41,7 @@ export const findingCodes = [
   'tools-shape', // `tools` is a list of objects
   'tool-name', // a declared name matches the pattern
   'tool-name-repeated', // no two tools have one name
+  'tool-count', // so many tools whose loading is deferred
   'tool-schema', // a tool of the caller's has an `input_schema` of type object
   'tools-undeclared', // tools are declared while messages hold tool blocks
   'tool-choice', // `tool_choice` is a known one, with tools, and names a declared one

@@ -32,7 +32,10 @@ export function checkAround(request: Fields, rules: RequestRules): void {
 
 function checkMaxTokens(request: Fields, { profile, report }: RequestRules): void {
   const most = request.max_tokens
-  if (isAbsent(most)) return
+  if (isAbsent(most)) {
+    if (profile.maxOutputRequired) report('max-tokens', 'max_tokens', 'Expected a limit to the answer.')
+    return
+  }
   const least = profile.capabilities.prewarm ? 0 : 1
   const limit = profile.maxOutput ?? Number.MAX_SAFE_INTEGER
   if (typeof most !== 'number' || !Number.isInteger(most) || most < least || most > limit) {

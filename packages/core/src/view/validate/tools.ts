@@ -37,6 +37,13 @@ export function checkTools(request: Fields, { profile, report }: ToolRules): voi
     if (isRepeated) report('tool-name-repeated', `${path}.name`, 'Expected a name that no other tool has.')
     names.add(tool.name)
   })
+  checkDeferred(request, { profile, report })
+}
+
+function checkDeferred(request: Fields, { profile, report }: ToolRules): void {
+  const most = profile.sizes.deferredTools
+  const count = toolsOf(request).filter((tool) => isObject(tool) && tool.defer_loading === true).length
+  if (count > most) report('tool-count', 'tools', `Expected at most ${most} deferred tools, not ${count}.`)
 }
 
 /** A tool of the caller's has no type, or `custom`; those the provider brings along need no schema, some no name. */
@@ -102,6 +109,14 @@ export function stepToolChanges(changes: ToolChanges, message: ReadMessage, rule
   return after
 }
 
+function checkWaiting({ waiting }: CallState, request: Fields, report: Report): void {
+  const names = namesOf(request)
+  for (const [id, { path, tool }] of waiting) {
+    if (tool === null || names.has(tool)) continue
+    report('tools-undeclared', path, `Expected the tool ${tool} to be declared while ${id} waits for it.`)
+  }
+}
+
 export function finishToolChanges(changes: ToolChanges, request: Fields, report: Report): void {
   const names = namesOf(request)
   for (const [name, path] of changes) {
@@ -112,9 +127,12 @@ export function finishToolChanges(changes: ToolChanges, request: Fields, report:
 
 /** Tool blocks need tools; a call under way needs what runs it, which may come with a connected server. */
 export function checkDeclared(calls: CallState, request: Fields, { profile, report }: ToolRules): void {
-  if (toolsOf(request).length > 0) return
   const servers = request.mcp_servers
   const isServed = Array.isArray(servers) && servers.length > 0
+  if (toolsOf(request).length > 0) {
+    if (!isServed) checkWaiting(calls, request, report)
+    return
+  }
   const isMissing =
     (calls.usesTools && profile.tools.declaredWhenUsed) || (calls.waiting.size > 0 && !isServed)
   if (isMissing)

@@ -43,6 +43,7 @@ describe('validate', () => {
   it('takes a plain conversation under the strictest profile', () => {
     const payload = {
       model: 'm',
+      max_tokens: 9,
       tools: [{ name: 'read', input_schema: { type: 'object' } }],
       messages: [user('a'), assistant([call('t')]), user([result('t')])],
     }

@@ -1,0 +1,85 @@
+/** The requests of a tool loop, a response with a call, then its answer, for ever: what the cases on requests send. */
+import {
+  type AssembledRequest,
+  advance,
+  assembleRequest,
+  createProfile,
+  DEFAULT_POLICY,
+  emptySession,
+  emptyView,
+  type Flat,
+  flatten,
+  frontOf,
+  openEpoch,
+  reduce,
+  type Session,
+  type SessionRecord,
+  type View,
+} from '@tidemark/core'
+
+const profile = createProfile()
+const epoch = openEpoch(
+  {
+    sections: [{ name: 'rules', part: 'static', text: 'You help.' }],
+    tools: ['Bash', 'Edit', 'Read'].map((name) => ({ name, input_schema: { type: 'object' } })),
+    model: 'model-a',
+    parameters: { max_tokens: 1_000 },
+  },
+  profile,
+)
+const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
+
+interface Told {
+  readonly session: Session
+  readonly view: View
+  readonly flat: Flat
+}
+
+/**
+ * Gives, at each call, requests of a conversation from so many messages on, `count` behind the first. Each call
+ * goes its own way from there: its messages are others, of which nothing can be known yet.
+ */
+export function requestsBehind(length: number, count: number): () => readonly AssembledRequest[] {
+  let told: Told = { session: emptySession(), view: emptyView(), flat: flatten(emptyView()) }
+  for (let index = 0; index <= length; index += 1) told = after(told, recordAt(index))
+  return () => {
+    const requests: AssembledRequest[] = []
+    let state = told
+    for (let index = length + 1; requests.length <= count; index += 1) {
+      state = after(state, recordAt(index))
+      if (index % 2 === 0 && index > length + 4) requests.push(requestOf(state.flat, requests.at(-1)))
+    }
+    return requests
+  }
+}
+
+function after({ session, view, flat }: Told, record: SessionRecord): Told {
+  const grown = reduce(session, record)
+  const seen = advance(view, grown)
+  return { session: grown, view: seen, flat: flatten(seen, flat) }
+}
+
+function requestOf(flat: Flat, previous?: AssembledRequest): AssembledRequest {
+  const { markers } = DEFAULT_POLICY.cache
+  return assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true }, previous)
+}
+
+function recordAt(index: number): SessionRecord {
+  const links = {
+    uuid: `r${index}`,
+    parentUuid: index === 0 ? null : `r${index - 1}`,
+    timestamp: '',
+    sessionId: 's',
+  }
+  if (index === 0)
+    return { ...links, type: 'user', message: { role: 'user', content: 'go' } } as SessionRecord
+  const id = `c${Math.ceil(index / 2)}`
+  const isCall = index % 2 === 1
+  const content = isCall
+    ? [{ type: 'tool_use', id, name: 'Read', input: { path: `/src/${id}` } }]
+    : [{ type: 'tool_result', tool_use_id: id, content: `text of ${id} `.repeat(100) }]
+  const message = isCall
+    ? { id: `m${id}`, role: 'assistant', model: 'm', content }
+    : { role: 'user', content }
+  return { ...links, type: isCall ? 'assistant' : 'user', message } as unknown as SessionRecord
+}

@@ -1,0 +1,163 @@
+/**
+ * Commits a compaction: one batch, compared and swapped on the log's position. What has come meanwhile stands behind
+ * it; a view that somebody else has rewritten is left alone.
+ */
+import { isCompactBoundary } from '../../conversation/boundary.ts'
+import { advanceCheck, startCheck } from '../../view/checked.ts'
+import { flatten } from '../../view/flatten.ts'
+import { openCalls } from '../../view/settle.ts'
+import { checkMessage } from '../../view/validate/messages.ts'
+import type { NewRecord } from '../ports.ts'
+import type { SessionState } from '../session-state.ts'
+import type { TurnEvent } from '../turn-event.ts'
+import { appendRecords, refresh, type TurnRun } from '../turn-run.ts'
+import { CLOSED } from './breaker.ts'
+import { runCleanups } from './cleanups.ts'
+import type { CompactionDraft } from './draft.ts'
+import { recordsOf } from './draft.ts'
+import { measureNow, withRoom } from './plan-now.ts'
+import { SUPERSEDED } from './prepare.ts'
+import { ABORTED, type RewriteRefused, refused } from './refused.ts'
+import type { Compacted } from './rewrite-event.ts'
+import type { Room } from './room.ts'
+import { chainLink, compactedNow } from './tracking.ts'
+import { trial } from './trial.ts'
+
+export type Committed = { readonly ok: true; readonly compaction: Compacted } | RewriteRefused
+
+/** Others may write too: as often as that is tried again before it is given up. */
+const MOST_TRIES = 8
+
+export async function* commitCompaction(
+  run: TurnRun,
+  room: Room,
+  draft: CompactionDraft,
+): AsyncGenerator<TurnEvent, Committed> {
+  for (let tried = 0; tried < MOST_TRIES; tried += 1) {
+    if (run.signal?.aborted === true) return ABORTED
+    const ready = readyRecords(run, room, draft)
+    if ('ok' in ready) return ready
+    const before = run.state
+    const halt = yield* appendRecords(run, ready.records)
+    if (halt === null) return yield* done(run, room, { draft, before, after: ready.after })
+    if (halt.reason === 'locked')
+      return refused('locked', 'Another writer holds the session; nothing was changed.')
+    if (halt.reason !== 'conflict') return refused('superseded', SUPERSEDED)
+    await refresh(run)
+  }
+  return refused('superseded', 'Others kept writing to the session; nothing was changed. Compact again.')
+}
+
+interface Ready {
+  readonly records: readonly NewRecord[]
+  readonly after: number
+}
+
+/** Everything is looked at again on what the session is now: it may have grown since the draft was made. */
+function readyRecords(run: TurnRun, room: Room, draft: CompactionDraft): Ready | RewriteRefused {
+  const { state, host } = run
+  if (openCalls(state.flat).length > 0)
+    return refused('pending-call', 'A tool call waits for its answer; compact when it is there.')
+  const tried = recordsOf(run, room, draft, null)
+  if (tried === null) return refused('superseded', SUPERSEDED)
+  const next = trial(state, tried)
+  const after = measureNow(next, host, room).expected
+  if (after >= measureNow(state, host, room).expected)
+    return refused(
+      'not-smaller',
+      `The result would have ${after} tokens, no fewer than now: nothing is gained.`,
+    )
+  const wrong = findingIn(next, run)
+  if (wrong !== null) return refused('invalid', `A provider would refuse the result: ${wrong}`)
+  return { records: withPostTokens(tried, after), after }
+}
+
+function withPostTokens(records: readonly NewRecord[], postTokens: number): readonly NewRecord[] {
+  return records.map((record) =>
+    isCompactBoundary(record as never)
+      ? ({
+          ...record,
+          compactMetadata: { ...(record as { compactMetadata: object }).compactMetadata, postTokens },
+        } as NewRecord)
+      : record,
+  )
+}
+
+/** The messages alone: the rest of the request is checked when it is made. */
+function findingIn({ view }: SessionState, { host }: TurnRun): string | null {
+  const flat = flatten(view)
+  let { state } = advanceCheck(startCheck(host.profile), flat)
+  for (const { message } of flat.tail) state = checkMessage(state, message)
+  const [first] = state.findings
+  return first === undefined ? null : `${first.path}: ${first.message}`
+}
+
+interface Done {
+  readonly draft: CompactionDraft
+  readonly before: SessionState
+  readonly after: number
+}
+
+async function* done(
+  run: TurnRun,
+  room: Room,
+  { draft, before, after }: Done,
+): AsyncGenerator<TurnEvent, Committed> {
+  const known = withRoom(before, room).room
+  const { plan, summary, receipt, durationMs } = draft
+  const compaction: Compacted = {
+    id: run.state.view.acts.at(-1)?.uuid ?? '',
+    trigger: plan.asked.trigger,
+    cause: plan.asked.cause,
+    tokensBefore: plan.before.expected,
+    tokensAfter: after,
+    summarizer: summary.summarizer,
+    fallbackReason: summary.fallbackReason,
+    recordsCoveredLocally: summary.recordsCoveredLocally,
+    durationMs,
+    receipt,
+    steps: summary.steps,
+    link: chainLink(known.tracking, run.host.policy.turn.auto),
+    willRetrigger: plan.line !== null && after >= plan.line,
+  }
+  run.state = settled(run, room, { known, after, draft })
+  yield { type: 'compact', compaction }
+  yield* forgotten(run, room, draft)
+  yield { type: 'phase', phase: 'done' }
+  return { ok: true, compaction }
+}
+
+interface Settling {
+  readonly known: ReturnType<typeof withRoom>['room']
+  readonly after: number
+  readonly draft: CompactionDraft
+}
+
+/** What was learnt of the old view is let go with it. */
+function settled({ state, host }: TurnRun, room: Room, { known, after, draft }: Settling): SessionState {
+  const summary = room.estimator.text(draft.summary.text)
+  const carried = [...draft.front, ...draft.carried, ...draft.hooks].reduce(
+    (sum, { tokens }) => sum + tokens,
+    0,
+  )
+  const next = {
+    ...known,
+    breaker: CLOSED,
+    tracking: compactedNow(known.tracking, host.ids.next('turn')),
+    outlook: { after, summary, carried },
+  }
+  return withRoom({ ...state, room: next }, room)
+}
+
+function* forgotten(run: TurnRun, room: Room, { plan }: CompactionDraft): Generator<TurnEvent, void> {
+  const known = withRoom({ ...run.state, view: { ...run.state.view, entries: plan.entries } }, room).room
+    .register
+  const rewritten = {
+    kind: 'compact' as const,
+    source: run.host.source,
+    toolUseIds: [...known.results].map(({ call }) => call.id),
+    filePaths: [...new Set([...known.calls].flatMap(({ path }) => (path === null ? [] : [path])))],
+  }
+  const faults = runCleanups(room.cleanups ?? [], rewritten)
+  yield { type: 'rewritten', rewritten, faults }
+}

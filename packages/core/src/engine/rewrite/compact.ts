@@ -1,0 +1,47 @@
+/** A compaction from beginning to end: planned, prepared, committed, with the breaker told how it went. */
+import type { TurnEvent } from '../turn-event.ts'
+import type { TurnRun } from '../turn-run.ts'
+import { type AttemptEnd, afterAttempt, isOpen } from './breaker.ts'
+import { type Committed, commitCompaction } from './commit.ts'
+import { type CompactAsked, planCompaction } from './compaction-plan.ts'
+import { withRoom } from './plan-now.ts'
+import { prepareCompaction } from './prepare.ts'
+import type { RewriteRefused } from './refused.ts'
+import type { Room } from './room.ts'
+
+export async function* compact(
+  run: TurnRun,
+  room: Room,
+  asked: CompactAsked,
+): AsyncGenerator<TurnEvent, Committed> {
+  const end = yield* attempt(run, room, asked)
+  if (end.ok) return end
+  yield { type: 'phase', phase: 'done' }
+  if (end.reason !== 'aborted')
+    yield { type: 'compact-failed', trigger: asked.trigger, cause: asked.cause, refused: end }
+  if (asked.trigger === 'auto') yield* tellBreaker(run, room, end)
+  return end
+}
+
+async function* attempt(run: TurnRun, room: Room, asked: CompactAsked): AsyncGenerator<TurnEvent, Committed> {
+  const plan = planCompaction(run.state, asked, { host: run.host, room })
+  if (!plan.ok) return plan
+  const draft = yield* prepareCompaction(run, room, plan)
+  return draft.ok ? yield* commitCompaction(run, room, draft) : draft
+}
+
+function* tellBreaker(run: TurnRun, room: Room, end: RewriteRefused): Generator<TurnEvent, void> {
+  const known = withRoom(run.state, room)
+  const breaker = afterAttempt(known.room.breaker, attemptEnd(end))
+  run.state = { ...known, room: { ...known.room, breaker } }
+  const { auto } = run.host.policy.turn
+  if (isOpen(breaker, auto) && !isOpen(known.room.breaker, auto))
+    yield { type: 'breaker-open', failures: breaker.failures, reason: end.message }
+}
+
+const NO_FAILURE = new Set(['empty-conversation', 'nothing-to-summarise', 'pending-call', 'off'])
+
+function attemptEnd({ reason }: RewriteRefused): AttemptEnd {
+  if (reason === 'aborted' || reason === 'blocked') return { kind: reason }
+  return NO_FAILURE.has(reason) ? { kind: 'nothing-to-do' } : { kind: 'failed', reason }
+}

@@ -1,0 +1,26 @@
+/** All that was said before a cut, whatever of it is still shown: what facts are made from. */
+import { isKnown, type KnownRecord } from '../../conversation/record.ts'
+import { recordAt } from '../../conversation/tree.ts'
+import type { SessionState } from '../session-state.ts'
+import type { CompactionPlan } from './compaction-plan.ts'
+
+/**
+ * The records of the branch that the summary answers for: up to its last summarised record; for `from`, from the
+ * first summarised one on. What stays verbatim in the view is left out.
+ */
+export function historyBefore(
+  { session, view }: SessionState,
+  { span }: CompactionPlan,
+): readonly KnownRecord[] {
+  const shown = new Set([...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record.uuid))
+  const indices = span.summarised.map(({ index }) => index)
+  const [first, last] = [span.form === 'from' ? Math.min(...indices) : 0, Math.max(-1, ...indices)]
+  const records: KnownRecord[] = []
+  for (let position = 0; position < view.branch.length; position += 1) {
+    const index = view.branch.at(position) ?? -1
+    if (index < first || index > last) continue
+    const record = recordAt(session, index)
+    if (isKnown(record) && !shown.has(record.uuid)) records.push(record)
+  }
+  return records
+}

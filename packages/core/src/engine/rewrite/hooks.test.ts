@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import type { Deadlines } from '../deadlines.ts'
+import { type Hook, type HookEnd, runHooks } from './hooks.ts'
+
+/** Time is up at once for work that waits for ever. */
+const deadlines: Deadlines = {
+  within: async (_, work, signal) => {
+    if (signal?.aborted === true) return { ok: false, why: 'aborted' }
+    const late = new Promise<'late'>((resolve) => setImmediate(() => resolve('late')))
+    const end = await Promise.race([work({ aborted: false }).then((value) => ({ value })), late])
+    return end === 'late' ? { ok: false, why: 'timeout' } : { ok: true, value: end.value }
+  },
+}
+
+async function ends(
+  hooks: readonly Hook<number, string>[],
+  signal?: { aborted: boolean },
+): Promise<readonly HookEnd<string>[]> {
+  const told: HookEnd<string>[] = []
+  for await (const end of runHooks(hooks, 7, { deadlines, timeoutSeconds: 5, signal })) told.push(end)
+  return told
+}
+
+describe('hooks', () => {
+  it('run in order; one that hangs or throws is told and stops none', async () => {
+    const hooks: readonly Hook<number, string>[] = [
+      { name: 'plain', run: (input) => `got ${input}` },
+      { name: 'hangs', timeoutSeconds: 2, run: () => new Promise(() => {}) },
+      {
+        name: 'throws',
+        run: () => {
+          throw new Error('broken')
+        },
+      },
+      { name: 'says nothing', run: async () => undefined },
+    ]
+    expect(await ends(hooks)).toEqual([
+      { name: 'plain', ok: true, output: 'got 7' },
+      {
+        name: 'hangs',
+        ok: false,
+        why: 'timeout',
+        message: 'The hook hangs took longer than 2 seconds and was left.',
+      },
+      { name: 'throws', ok: false, why: 'threw', message: 'broken' },
+      { name: 'says nothing', ok: true, output: undefined },
+    ])
+  })
+
+  it('are not begun once the person has called it off', async () => {
+    const signal = { aborted: false }
+    const ran: string[] = []
+    const hooks = ['a', 'b'].map((name) => ({
+      name,
+      run: () => {
+        ran.push(name)
+        signal.aborted = true
+        return name
+      },
+    }))
+    await ends(hooks, signal)
+    expect(ran).toEqual(['a'])
+  })
+})

@@ -1,0 +1,38 @@
+/** Acts that were taken back since the person last spoke: what starts by itself waits, and the model is told once. */
+import { isPrompt } from '../../conversation/record.ts'
+import type { Entry } from '../../view/entry.ts'
+import type { View } from '../../view/view.ts'
+
+export const UNDO_NOTICE = 'undo_notice'
+
+/** An act was undone and the person has not spoken since. */
+export function isWaitingForPrompt(view: View): boolean {
+  return undoneSincePrompt(view).length > 0
+}
+
+/** The undoings behind the newest prompt that no notice tells of yet. */
+export function untoldUndoings(view: View): readonly Entry[] {
+  return undoneSincePrompt(view)
+}
+
+function undoneSincePrompt({ entries }: View): readonly Entry[] {
+  const found: Entry[] = []
+  for (let place = entries.length - 1; place >= 0; place -= 1) {
+    const entry = entries.at(place)
+    if (entry === undefined || isPrompt(entry.record)) break
+    if (entry.record.type === 'attachment' && entry.record.attachment.type === UNDO_NOTICE) break
+    const subtype = entry.record.type === 'system' ? entry.record.subtype : undefined
+    if (subtype === 'compact_undone' || subtype === 'clear_undone') found.unshift(entry)
+  }
+  return found
+}
+
+/** One line for the model, with the prompt that comes next. */
+export function undoNotice(undoings: readonly Entry[]): string {
+  const isCompaction = undoings.some(
+    ({ record }) => record.type === 'system' && record.subtype === 'compact_undone',
+  )
+  return isCompaction
+    ? 'The compaction of this conversation was undone: the messages above are the original ones again.'
+    : 'The clearing of old tool results was undone: the results above are the original ones again.'
+}

@@ -1,0 +1,172 @@
+/**
+ * What to do before the next request: wait, clear or compact, and why. Tier 1 is looked at first; a compaction
+ * comes where clearing is not enough, or pays where nothing forces anything. Nothing is done here.
+ */
+import { allDeletedTokens, deletedTokens } from '../clear/cached.ts'
+import type { NativeEdits } from '../clear/native.ts'
+import type { ClearProposal } from '../clear/proposal.ts'
+import { type Clearing, proposeClearing } from '../clear/propose.ts'
+import type { ClearQuestion } from '../clear/question.ts'
+import { counted } from '../clear/words.ts'
+import type { ClearWay, CompactCause } from '../conversation/metadata.ts'
+import { scaleOf } from '../measure/calibration.ts'
+import { type LadderState, standOn } from '../measure/ladder.ts'
+import type { ContextTokens } from '../measure/usage.ts'
+import type { ScaledPolicy } from '../policy/scale.ts'
+import { autoHeld, type CompactVerdict, isSelf, judgeCompaction } from './compact-trigger.ts'
+import { readMeter } from './meter.ts'
+import type { PlanContext } from './plan-context.ts'
+import type { TraceStep } from './trace.ts'
+
+export interface Plan {
+  readonly act: 'wait' | 'clear' | 'compact'
+  readonly clear?: ClearProposal
+  readonly compact?: { readonly cause: CompactCause; readonly hard: boolean }
+  /** A summary may be prepared in the background from here on. */
+  readonly prepare: boolean
+  /** The way of tier 1 that is in force; null where none is. */
+  readonly way: ClearWay | null
+  /** `native`: what the next request asks of the provider. */
+  readonly native: NativeEdits | null
+  /** At the blocking line with nothing that could help: a new message is refused, in these words. */
+  readonly refusal: string | null
+  readonly context: ContextTokens
+  /** Null where the window is not known. */
+  readonly ladder: LadderState | null
+  /** The figures it was decided by: those who act use the same. */
+  readonly scaled: ScaledPolicy
+  readonly trace: readonly TraceStep[]
+}
+
+export function plan(context: PlanContext): Plan {
+  const tokens = contextTokensOf(context)
+  const found = isSelf(context.source) ? null : proposeClearing(clearQuestion(context, tokens))
+  const clearing = held(context, found)
+  const compaction = judgeCompaction(context, tokens.high)
+  const act = chosenAct(context, tokens, { clearing, compaction })
+  const { scaled } = context
+  return {
+    act,
+    ...(act === 'clear' && clearing.proposal !== null ? { clear: clearing.proposal } : {}),
+    ...(act === 'compact' ? { compact: { cause: 'threshold', hard: compaction.act === 'hard' } } : {}),
+    prepare: prepares(context, tokens.high),
+    way: clearing.way,
+    native: clearing.native,
+    refusal: refusalOf(context, tokens.high, act),
+    context: tokens,
+    ladder: scaled.known ? standOn(scaled.lines, tokens.high) : null,
+    scaled,
+    trace: traceOf(tokens.high, act, { clearing, compaction }),
+  }
+}
+
+function contextTokensOf(context: PlanContext): ContextTokens {
+  const { meter, calibration, policy, profile, prefixTokens, register } = context
+  const deleted = meter.anchor === null ? allDeletedTokens(register) : deletedTokens(register)
+  return readMeter(meter, {
+    calibration,
+    policy: policy.estimate,
+    stripsThinking: profile.thinking.stripsFinishedTurns,
+    prefix: () => prefixTokens,
+    deleted: context.deletedTokens ?? deleted,
+  })
+}
+
+const NOTHING: Clearing = { way: null, proposal: null, native: null, why: '' }
+
+/** What was undone is not done again before the person has spoken; nothing is rewritten between a call and its answer. */
+function held({ tracking, moment, source }: PlanContext, clearing: Clearing | null): Clearing {
+  if (clearing === null) return { ...NOTHING, why: `${source} carries the whole conversation as it is` }
+  if (clearing.proposal === null) return clearing
+  const waits = tracking.waitsForPrompt && moment !== 'prompt'
+  if (waits)
+    return { ...clearing, proposal: null, why: 'an act was undone, so this waits for the next prompt' }
+  if (tracking.openCalls === 0) return clearing
+  return { ...clearing, proposal: null, why: 'tool calls are still without their answers' }
+}
+
+function clearQuestion(context: PlanContext, tokens: ContextTokens) {
+  const { rates, write, calibration, switches } = context
+  const { register, policy, scaled, profile, pins, cache, retrieval, idleMs, thinkingMode, tools, thinks } =
+    context
+  const question: ClearQuestion = {
+    register,
+    policy,
+    scaled,
+    profile,
+    pins,
+    cache,
+    prices: { rates, write },
+    retrieval,
+    context: tokens,
+    scale: scaleOf(calibration),
+    idleMs,
+    thinkingMode,
+  }
+  return { ...question, tools, thinks, ...(switches === undefined ? {} : { switches }) }
+}
+
+interface Considered {
+  readonly clearing: Clearing
+  readonly compaction: CompactVerdict
+}
+
+/**
+ * A clearing is taken where it is enough. One that leaves the context above the warning line would be followed by
+ * a compaction a few calls later and its rewrite be lost, so where that must start it starts at once.
+ */
+function chosenAct(context: PlanContext, { high }: ContextTokens, considered: Considered): Plan['act'] {
+  const { clearing, compaction } = considered
+  const { proposal } = clearing
+  if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
+  if (compaction.act !== 'hard') return 'clear'
+  const line = context.scaled.known ? context.scaled.lines.warning : Number.POSITIVE_INFINITY
+  return high - proposal.freedTokens < line ? 'clear' : 'compact'
+}
+
+/** From the warning line on, so that only the hard line ever waits for a summary. */
+function prepares(context: PlanContext, used: number): boolean {
+  const { policy, scaled } = context
+  return (
+    policy.compact.background && scaled.known && used >= scaled.lines.warning && autoHeld(context) === null
+  )
+}
+
+/** The sources that compact and take notes are never stopped. */
+function refusalOf(context: PlanContext, used: number, act: Plan['act']): string | null {
+  const { scaled, source } = context
+  if (isSelf(source) || !scaled.known || used < scaled.lines.blocking || act !== 'wait') return null
+  const cause = autoHeld(context) ?? 'nothing more can be cleared'
+  return `${counted(used)} of ${counted(scaled.lines.effective)} tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`
+}
+
+function traceOf(used: number, act: Plan['act'], { clearing, compaction }: Considered): readonly TraceStep[] {
+  const { proposal } = clearing
+  const { optimal } = compaction
+  return [
+    {
+      tier: 'clear',
+      before: used,
+      after: Math.max(0, used - (proposal?.freedTokens ?? 0)),
+      price: proposal === null ? 0 : proposal.cost,
+      breakEven: proposal?.breakEvenCalls ?? null,
+      why: clearing.why,
+      chosen: act === 'clear',
+    },
+    {
+      tier: 'compact',
+      before: used,
+      after: Math.min(used, compaction.after),
+      price: optimal?.cost ?? null,
+      breakEven: optimal?.breakEvenCalls ?? null,
+      why: compaction.why,
+      chosen: act === 'compact',
+    },
+    waitStep(used, act),
+  ]
+}
+
+function waitStep(used: number, act: Plan['act']): TraceStep {
+  const why = act === 'wait' ? 'nothing above is due' : `to ${act} is due`
+  return { tier: 'wait', before: used, after: used, price: 0, breakEven: null, why, chosen: act === 'wait' }
+}

@@ -1,0 +1,134 @@
+/**
+ * The chain of asking for a summary, from the way that keeps most to the one that cannot fail: the provider's own
+ * block, a fork on the parent's cache, a call of its own, the same with less or in parts, no model at all. A pure
+ * state machine: it says what to ask, is told what came of it, and never asks the same thing twice.
+ */
+import type { Block } from '../conversation/block.ts'
+import { acceptBlock, acceptSummary, type SummaryAnswer } from './accept.ts'
+import type { Ask, AskOutcome, ChainContext, ChainStep, Done, LocalAsk } from './ask.ts'
+import { ended, failed, rulesFor } from './chain-end.ts'
+import { afterRefusal, partDone, type Refusal } from './chain-retry.ts'
+import { isDone, settled } from './chain-settle.ts'
+import { type Chain, type Stage, stepped } from './chain-state.ts'
+import { MOST_PARTS } from './parts.ts'
+import { stripInput } from './strip-input.ts'
+
+export function startChain(context: ChainContext): Chain {
+  const { policy, span, direct } = context
+  const chain: Omit<Chain, 'next'> = {
+    context,
+    stage: policy.chain.local === 'only' ? 'local' : 'block',
+    material: stripInput(span.input, { asText: false }),
+    covered: [],
+    window: direct.window,
+    attempts: 0,
+    drops: 0,
+    parts: null,
+    asText: false,
+    usesOwn: false,
+    remark: null,
+    calls: 0,
+    asked: [],
+    trace: [],
+    fallbackReason: null,
+  }
+  return settled({ ...chain, next: failed(chain) })
+}
+
+/** What to ask now, or how it ended. */
+export function nextAsk(chain: Chain): Ask | Done {
+  return chain.next
+}
+
+/** The most calls to a model that one chain makes. */
+export function mostCalls({ chain, direct, headDrop }: ChainContext['policy']): number {
+  if (chain.local === 'only') return 0
+  const own = 1 + direct.retries + headDrop.retries
+  return (chain.block ? 1 : 0) + (chain.fork ? 1 : 0) + own + MOST_PARTS + 1
+}
+
+/** The chain with what came of its ask. One that has ended stays as it is. */
+export function answered(chain: Chain, outcome: AskOutcome): Chain {
+  const ask = chain.next
+  if (isDone(ask)) return chain
+  if (outcome.kind === 'aborted')
+    return { ...chain, next: { ...failed(chain), aborted: true, message: ABORTED } }
+  if (ask.kind === 'local') return afterLocal(chain, ask, outcome)
+  const told = judged(chain, ask, outcome)
+  if ('reason' in told) return settled(afterRefusal(chain, ask, told))
+  return accepted(stepped(chain, stepOf(ask, '')), ask, told)
+}
+
+const ABORTED = 'The compaction was aborted; nothing has changed.'
+
+/** The summary was good and the whole is still too large: the next rung is tried. */
+export function unfit(chain: Chain, message: string): Chain {
+  if (!isDone(chain.next) || !chain.next.ok) return chain
+  const last = chain.trace.at(-1)
+  const rung = last?.rung ?? 4
+  const step: ChainStep = {
+    rung,
+    kind: last?.kind ?? 'local',
+    outcome: 'refused',
+    reason: 'above-target',
+    message,
+  }
+  const stage: Stage = rung === 0 ? 'fork' : rung === 1 ? 'direct' : rung === 4 ? 'failed' : 'local'
+  return settled({ ...stepped(chain, step), stage, fallbackReason: 'no_summary' })
+}
+
+interface Good {
+  readonly summary: string
+  readonly block: Block | null
+}
+
+function judged(chain: Chain, ask: Ask, outcome: AskOutcome): Good | Refusal {
+  if (outcome.kind === 'answer') return judgedAnswer(chain, ask, outcome)
+  if (outcome.kind === 'failure') {
+    const { kind, message, gap } = outcome.failure
+    return { reason: kind, message, failed: true, ...(gap === undefined ? {} : { gap }) }
+  }
+  return {
+    reason: outcome.kind,
+    message: 'message' in outcome ? outcome.message : 'It was no answer.',
+    failed: true,
+  }
+}
+
+function judgedAnswer(chain: Chain, ask: Ask, answer: SummaryAnswer): Good | Refusal {
+  const rules = rulesFor(chain, ask)
+  const verdict = ask.kind === 'block' ? acceptBlock(answer, rules) : acceptSummary(answer, rules)
+  if (!verdict.ok) return { reason: verdict.reason, message: verdict.message, failed: false }
+  return { summary: verdict.summary, block: verdict.block ?? null }
+}
+
+function accepted(chain: Chain, ask: Ask, good: Good): Chain {
+  const isPart = ask.kind === 'direct' && ask.part !== null && ask.part !== 'join'
+  if (isPart) return settled(partDone(chain, good.summary))
+  return { ...chain, next: ended(chain, { summarizer: ask.kind === 'block' ? 'block' : 'model', ...good }) }
+}
+
+function afterLocal(chain: Chain, ask: LocalAsk, outcome: AskOutcome): Chain {
+  const text = outcome.kind === 'text' ? outcome.text.trim() : ''
+  const isSmall = chain.context.tokensOfText(text) <= ask.maximumTokens
+  if (text !== '' && isSmall) {
+    const good = stepped({ ...chain, covered: [] }, stepOf(ask, ''))
+    return { ...good, next: ended(good, { summarizer: 'local', summary: text, block: null }) }
+  }
+  const message = text === '' ? EMPTY_LOCAL : LARGE_LOCAL
+  const step: ChainStep = {
+    rung: 4,
+    kind: 'local',
+    outcome: 'refused',
+    reason: text === '' ? 'no-text' : 'too-large',
+    message,
+  }
+  return settled({ ...stepped(chain, step), stage: 'failed' })
+}
+
+const EMPTY_LOCAL = 'The summary without a model is empty.'
+const LARGE_LOCAL = 'The summary without a model is not smaller than what it would replace.'
+
+function stepOf({ rung, kind }: Ask, message: string): ChainStep {
+  return { rung, kind, outcome: 'accepted', reason: 'accepted', message }
+}

@@ -1,0 +1,96 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { estimate } from '../../test/summarize/summary-rules.ts'
+import { WorkedSession } from '../../test/summarize/worked-session.ts'
+import { ledgerOf } from './ledger.ts'
+
+const rules = { tokens: 1_500, estimate }
+
+describe('the ledger', () => {
+  it('lists what the work is using by file, newest first, the shared folder once', () => {
+    const work = new WorkedSession()
+    work.says('Rename parseQuery in the parser.')
+    work.reads('/app/src/parser.ts', 'export function parseQuery(rawText: string) {}')
+    work.edits('/app/src/parser.ts', 'export function readQuery(rawText: string) {}')
+    work.runs('grep -rn parseQuery src', 'src/lexer.ts:3: parseQuery(input_line)')
+    work.edits('/app/src/lexer.ts', 'readQuery(input_line)')
+    expect(ledgerOf(work.history, rules).lines).toEqual([
+      'In use (+n: edits), in /app/src/',
+      'lexer.ts +1: readQuery input_line',
+      'parser.ts +1: parseQuery rawText',
+    ])
+  })
+
+  it('has the files and their symbols as data too', () => {
+    const work = new WorkedSession()
+    work.edits('/app/a.ts', 'const firstName = 1')
+    expect(ledgerOf(work.history, rules)).toMatchObject({
+      files: [{ path: '/app/a.ts', edits: 1, reads: 0, symbols: ['firstName'] }],
+      names: [],
+    })
+  })
+
+  it('takes bare and relative names for the whole path they end', () => {
+    const work = new WorkedSession()
+    work.edits('/app/src/parser.ts', 'x')
+    work.answers('parser.ts is done, and so is src/parser.ts, b/src/parser.ts in the diff.')
+    expect(ledgerOf(work.history, rules).files.map(({ path }) => path)).toEqual(['/app/src/parser.ts'])
+  })
+
+  it('lets what was used last go before what was met long ago, and what was used before what was met', () => {
+    const work = new WorkedSession()
+    work.edits('/app/old.ts', 'oldName')
+    for (let at = 0; at < 30; at += 1) work.answers('…')
+    work.reads('/app/read.ts', 'metName')
+    work.edits('/app/new.ts', 'newName')
+    const tight = ledgerOf(work.history, { ...rules, tokens: 17 })
+    expect(tight.lines).toEqual(['In use (+n: edits), in /app/', 'new.ts +1: newName', 'read.ts: metName'])
+  })
+
+  it('is nothing where nothing was named, and where there is no room', () => {
+    const work = new WorkedSession()
+    work.says('hello')
+    expect(ledgerOf(work.history, rules)).toEqual({ files: [], names: [], lines: [], text: '', tokens: 0 })
+    work.edits('/app/a.ts', 'aName')
+    expect(ledgerOf(work.history, { ...rules, tokens: 3 }).text).toBe('')
+  })
+
+  it('names nothing from summaries of what the log holds, but all from one of what it does not', () => {
+    const work = new WorkedSession()
+    work.compacts('Summary:\nworked on lostName in /app/lost.ts')
+    work.edits('/app/a.ts', 'aName')
+    work.compacts('Summary:\ninventedName in /app/invented.ts')
+    const { text } = ledgerOf(work.history, rules)
+    expect(['lostName', 'lost.ts', 'inventedName', 'invented.ts'].map((name) => text.includes(name))).toEqual(
+      [true, true, false, false],
+    )
+  })
+
+  it('has no secrets, nor parts of them', () => {
+    const work = new WorkedSession()
+    work.runs(
+      `deploy --password my_secret_word123`,
+      `PASSWORD=other_secret_word9\nTOKEN: 'third_secret_word'`,
+    )
+    work.answers(`It is ghp_${'aB3'.repeat(12)} for deployName.`)
+    expect(ledgerOf(work.history, rules).text.match(/\w*secret\w*|ghp_\w*|deployName/g)).toEqual([
+      'deployName',
+    ])
+  })
+
+  it('is within its tokens, whatever is named', () => {
+    const path = fc.array(fc.stringMatching(/^[a-z_]{1,12}$/), { minLength: 1, maxLength: 5 })
+    const name = fc.stringMatching(/^[a-z]{2,12}(_[a-z]{2,9}|[A-Z][a-z]{1,9}){1,3}$/)
+    const edits = fc.array(fc.tuple(path, fc.array(name, { maxLength: 12 })), { maxLength: 25 })
+    fc.assert(
+      fc.property(edits, fc.integer({ min: 0, max: 900 }), (made, tokens) => {
+        const work = new WorkedSession()
+        for (const [parts, names] of made) work.edits(`/${parts.join('/')}.ts`, names.join(' '))
+        const ledger = ledgerOf(work.history, { tokens, estimate })
+        expect(ledger.tokens).toBeLessThanOrEqual(tokens)
+        expect(ledger).toEqual(ledgerOf(work.history, { tokens, estimate }))
+      }),
+      { numRuns: 60 },
+    )
+  })
+})

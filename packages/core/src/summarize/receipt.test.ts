@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest'
+import { estimate } from '../../test/summarize/summary-rules.ts'
+import { WorkedSession } from '../../test/summarize/worked-session.ts'
+import { receiptOf } from './receipt.ts'
+import { redact } from './redact.ts'
+
+const rules = {
+  clean: redact,
+  messages: { each: 2_000 },
+  estimate,
+  carried: [{ kind: 'todos', key: 'todos', more: 1 }],
+}
+
+describe('the receipt of a compaction', () => {
+  function compacted(summary: string) {
+    const work = new WorkedSession()
+    work.says('Rename parseQuery.')
+    work.edits('/app/src/parser.ts', 'readQuery(rawText)')
+    work.runs('npm test', 'tokenError at 3', true)
+    work.says('Now the lexer.')
+    work.answers('Done with parseQuery.')
+    const before = work.teller.view.entries.toArray()
+    work.compacts(summary)
+    const after = work.teller.view.entries.toArray()
+    return { work, before, receipt: receiptOf({ ...rules, before, after, summarised: before }) }
+  }
+
+  it('names what is no longer said, with the record to read it in', () => {
+    const { before, receipt } = compacted(
+      'Summary:\nparseQuery was renamed to readQuery. The person: Now the lexer.',
+    )
+    const uuid = (at: number): string => before[at]?.record.uuid ?? '?'
+    expect(receipt.lost).toEqual({
+      files: [{ text: '/app/src/parser.ts', uuid: uuid(1) }],
+      userMessages: [{ text: 'Rename parseQuery.', uuid: uuid(0) }],
+      errors: [{ text: 'tokenError at 3', uuid: uuid(4) }],
+      identifiers: [
+        { text: 'rawText', uuid: uuid(1) },
+        { text: 'tokenError', uuid: uuid(4) },
+      ],
+      moreIdentifiers: 0,
+    })
+  })
+
+  it('lists what went, what stayed and what was carried', () => {
+    const { before, receipt } = compacted('Summary:')
+    const uuids = before.map(({ record }) => record.uuid)
+    expect([receipt.summarised, receipt.kept, receipt.carried, receipt.retrievable]).toEqual([
+      uuids,
+      [],
+      [{ kind: 'todos', key: 'todos' }],
+      uuids,
+    ])
+  })
+
+  it('counts nothing as lost that a kept record still says, secrets in it or not', () => {
+    const work = new WorkedSession()
+    work.says('Use password=hunter2hunter2 in parseQuery.')
+    const before = work.teller.view.entries.toArray()
+    expect(receiptOf({ ...rules, before, after: before, summarised: [] })).toEqual({
+      summarised: [],
+      kept: [before[0]?.record.uuid],
+      carried: [{ kind: 'todos', key: 'todos' }],
+      lost: { files: [], userMessages: [], errors: [], identifiers: [], moreIdentifiers: 0 },
+      retrievable: [],
+    })
+  })
+
+  it('names the weightiest identifiers and counts the rest', () => {
+    const work = new WorkedSession()
+    work.answers(
+      Array.from({ length: 230 }, (_, at) => `name_${String.fromCharCode(97 + (at % 26))}_${at}`).join(' '),
+    )
+    const before = work.teller.view.entries.toArray()
+    const { lost } = receiptOf({ ...rules, before, after: [], summarised: before })
+    expect([lost.identifiers.length, lost.moreIdentifiers]).toEqual([200, 30])
+  })
+})

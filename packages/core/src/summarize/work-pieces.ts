@@ -1,0 +1,170 @@
+/** The sections that say where the work stands: what was asked, what it is done with, what is done, open and next. */
+import { beginning, ending } from './cut-text.ts'
+import type { Facts, Said } from './facts.ts'
+import { plainCommand } from './failing-command.ts'
+import { fileName } from './names.ts'
+import type { PersonMessage } from './person-message.ts'
+import type { Piece } from './piece.ts'
+import { isOpen, type TodoItem } from './todo-state.ts'
+import type { ToolRun } from './tool-run.ts'
+
+const QUOTE = 400
+const ANSWER = 2_000
+const ANSWER_SHORT = 400
+const COMMANDS = 8
+const CALLS = 6
+const ONE_CALL = 160
+
+interface Line {
+  readonly section: number
+  readonly rank: number
+  readonly full: string
+  readonly short?: string
+}
+
+export interface WorkRanks {
+  /** What the work cannot go on without: requests, open todos. */
+  readonly must: number
+  readonly now: number
+  readonly rest: number
+}
+
+export function workPieces(facts: Facts, ranks: WorkRanks): readonly Piece[] {
+  const lines = [
+    ...requests(facts.messages, ranks),
+    ...means(facts, ranks),
+    ...outcome(facts, ranks),
+    ...pending(facts, ranks),
+    ...current(facts, ranks),
+    ...next(facts, ranks),
+  ]
+  return lines.map((line, order) => ({ group: 'work', id: null, order, ...line, short: line.short ?? null }))
+}
+
+function requests(messages: readonly PersonMessage[], { must, rest }: WorkRanks): readonly Line[] {
+  const first = messages[0]
+  const last = messages.at(-1)
+  if (first === undefined || last === undefined)
+    return [{ section: 1, rank: must, full: 'No message of the person is on record.' }]
+  const opened = { section: 1, rank: must, full: `- First request: ${quoted(first)}` }
+  if (last === first) return [opened]
+  const newest = { section: 1, rank: must, full: `- Latest message, [${messages.length}]: ${quoted(last)}` }
+  const turned = messages.flatMap(({ isCorrection }, index) => (isCorrection ? [`[${index + 1}]`] : []))
+  const full = `- Said after the person had stopped the model, so a change of course: ${turned.join(', ')}`
+  return [opened, newest, ...(turned.length === 0 ? [] : [{ section: 1, rank: rest, full }])]
+}
+
+function quoted({ text }: PersonMessage): string {
+  return `"${beginning(text.trim(), QUOTE)}"`
+}
+
+/** Commands the work uses, the most used first, and the kinds of its files. */
+function means({ runs, files, clean }: Facts, { rest }: WorkRanks): readonly Line[] {
+  const commands = new Map<string, { times: number; failed: boolean }>()
+  for (const run of runs) {
+    if (run.command === null || run.command.includes('\n')) continue
+    const command = plainCommand(run.command)
+    commands.set(command, { times: (commands.get(command)?.times ?? 0) + 1, failed: run.failed })
+  }
+  const used = [...commands]
+    .filter(([, { times }]) => times > 1)
+    .toSorted(([, one], [, other]) => other.times - one.times)
+    .slice(0, COMMANDS)
+  const kinds = new Map<string, number>()
+  for (const { path } of files) {
+    const kind = /\.[A-Za-z0-9]+$/.exec(fileName(path))?.[0]
+    if (kind !== undefined) kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
+  }
+  const worked = [...kinds].toSorted(([, one], [, other]) => other - one).slice(0, COMMANDS)
+  const told = worked.map(([kind, count]) => `${count} ${kind}`).join(', ')
+  return [
+    ...(told === '' ? [] : [{ section: 2, rank: rest, full: `- Files worked with: ${told}` }]),
+    ...used.map(([command, { times, failed }]) => ({
+      section: 2,
+      rank: rest,
+      full: `- \`${beginning(clean(command), ONE_CALL)}\`: run ${times} times, last time ${failed ? 'failed' : 'succeeded'}`,
+    })),
+  ]
+}
+
+function outcome({ commands, todos, plan, earlier }: Facts, { rest }: WorkRanks): readonly Line[] {
+  const done = todos.filter((todo) => !isOpen(todo)).map(({ text }) => `- Done: ${text}`)
+  const solved = commands.filter(({ isSettled }) => isSettled).length
+  const failing = commands.length - solved
+  const counts =
+    commands.length === 0
+      ? []
+      : [`- Of the commands that failed, ${solved} succeeded later and ${failing} did not (section 4).`]
+  const lines = [...counts, ...done].map((full) => ({ section: 5, rank: rest, full }))
+  return [
+    ...lines,
+    ...quotedWhole('The plan, as last written', plan, rest),
+    ...quotedWhole('From an earlier summary, of records that this log does not hold', earlier, rest),
+  ]
+}
+
+function quotedWhole(title: string, said: Said | null, rank: number): readonly Line[] {
+  if (said === null) return []
+  const { text, uuid } = said
+  const full = `- ${title} (record ${uuid}):\n${beginning(text, 4 * ANSWER)}`
+  return [{ section: 5, rank, full, short: `- ${title} (record ${uuid}):\n${beginning(text, ANSWER_SHORT)}` }]
+}
+
+function pending({ todos, areTodosOlder }: Facts, { must }: WorkRanks): readonly Line[] {
+  const open = todos.filter(isOpen)
+  const age = areTodosOlder ? ['The list is older than the latest message.'] : []
+  const lines = open.map(({ text, status }) => `- ${status === 'in_progress' ? 'In work: ' : ''}${text}`)
+  const told = lines.length > 0 ? [...lines, ...age] : [nothingOpen(todos)]
+  return told.map((full) => ({ section: 7, rank: must, full, ...shortOf(full) }))
+}
+
+/** Nobody's task is longer than this, but any text may stand there. */
+function shortOf(full: string): { readonly short?: string } {
+  return full.length <= QUOTE ? {} : { short: beginning(full, QUOTE) }
+}
+
+function nothingOpen(todos: readonly TodoItem[]): string {
+  return todos.length === 0 ? 'No list of tasks is on record.' : 'Every task on the list is done.'
+}
+
+function current({ lastAnswer, runs, clean }: Facts, { now }: WorkRanks): readonly Line[] {
+  const said =
+    lastAnswer === null
+      ? []
+      : [
+          {
+            section: 8,
+            rank: now,
+            full: `The model's latest words:\n${beginning(lastAnswer.text.trim(), ANSWER)}`,
+            short: `The model's latest words:\n${ending(lastAnswer.text.trim(), ANSWER_SHORT)}`,
+          },
+        ]
+  const calls = runs.slice(-CALLS).map((run) => `- ${callLine(run, clean)}`)
+  if (calls.length === 0) return said
+  return [...said, { section: 8, rank: now, full: `The latest calls, oldest first:\n${calls.join('\n')}` }]
+}
+
+function callLine(run: ToolRun, clean: (text: string) => string): string {
+  const target = run.command ?? run.touches[0]?.path ?? targetOf(run.input)
+  const how = run.answeredAt === null ? 'no answer yet' : run.failed ? 'failed' : 'succeeded'
+  const line = clean(target).split('\n')[0] ?? ''
+  return `${run.name}${line === '' ? '' : ` ${beginning(line, ONE_CALL)}`}: ${how}`
+}
+
+function targetOf(input: unknown): string {
+  if (typeof input !== 'object' || input === null) return ''
+  return Object.values(input).find((value): value is string => typeof value === 'string') ?? ''
+}
+
+/** A list that is older than the latest message says nothing about what is next. */
+function next({ todos, areTodosOlder, messages }: Facts, { now }: WorkRanks): readonly Line[] {
+  const listed = areTodosOlder ? [] : todos.filter(isOpen)
+  const task = listed.find(({ status }) => status === 'in_progress') ?? listed[0]
+  const last = messages.at(-1)
+  const lines = [
+    ...(task === undefined ? [] : [`Next on the list: ${task.text}`]),
+    ...(last === undefined ? [] : [`The latest request: ${quoted(last)}`]),
+  ]
+  const told = lines.length === 0 ? ['Nothing is asked for: no request is on record.'] : lines
+  return told.map((full) => ({ section: 9, rank: now, full }))
+}

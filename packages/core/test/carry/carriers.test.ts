@@ -1,0 +1,320 @@
+/** What each carrier brings, word for word, and what happens where one fails. */
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import {
+  advanceShown,
+  agentsCarrier,
+  type Carrier,
+  carry,
+  carryChanges,
+  deltaCarrier,
+  hookContext,
+  hostCarrier,
+  NOTHING_SHOWN,
+  permissionCarrier,
+  planCarrier,
+  planModeCarrier,
+  skillsCarrier,
+  standingCarrier,
+  todosCarrier,
+} from '../../src/index.ts'
+import { textOfAttachment } from '../../src/view/attachment-text.ts'
+import { call, contextOf, measure } from './world.ts'
+
+async function texts(carrier: Carrier, teller = new Teller()): Promise<readonly string[]> {
+  const { carried } = await carry([carrier], contextOf(teller))
+  return carried.map(({ attachment }) => textOfAttachment(attachment))
+}
+
+const reminder = (...lines: readonly string[]): string =>
+  ['<system-reminder>', ...lines, '</system-reminder>'].join('\n')
+
+describe('todos', () => {
+  const todos = [
+    { content: 'write  tests', status: 'in_progress' },
+    { content: 'ship', status: 'pending' },
+  ]
+
+  it('come whole from the last list that was written', async () => {
+    const teller = new Teller()
+    call(teller, 'TodoWrite', { todos: [{ content: 'old', status: 'pending' }] })
+    const id = call(teller, 'TodoWrite', { todos })
+    call(teller, 'TodoWrite', { todos: [] }, { isError: true })
+    const { carried } = await carry([todosCarrier()], contextOf(teller))
+    expect(carried).toEqual([
+      {
+        carrier: 'todos',
+        kind: 'todos',
+        key: 'todos:',
+        attachment: {
+          type: 'todo',
+          content: '[in_progress] write  tests\n[pending] ship',
+          itemCount: 2,
+          context: 'post-compact',
+          key: 'todos:',
+        },
+        tokens: 36,
+        source: id,
+        sheddable: null,
+      },
+    ])
+  })
+
+  it('come from the host where it has them, and not at all when empty', async () => {
+    const heading = 'The todo list, as it stood when the conversation was compacted.'
+    expect(await texts(todosCarrier({ read: () => todos.slice(1) }))).toEqual([
+      reminder(heading, '[pending] ship'),
+    ])
+    expect(await texts(todosCarrier({ read: () => [] }))).toEqual([])
+    const teller = new Teller()
+    call(teller, 'TodoWrite', { todos })
+    call(teller, 'TodoWrite', { todos: [] })
+    expect(await texts(todosCarrier(), teller)).toEqual([])
+  })
+
+  it('are not said again while the call that wrote them is kept', async () => {
+    const teller = new Teller()
+    const id = call(teller, 'TodoWrite', { todos })
+    const kept = [...teller.view.entries]
+    const { carried, skipped } = await carry([todosCarrier()], contextOf(teller, kept))
+    expect([carried, skipped]).toEqual([
+      [],
+      [{ carrier: 'todos', key: 'todos:', why: `the call ${id} is among the kept messages` }],
+    ])
+  })
+})
+
+describe('what a person set', () => {
+  it.each<[string, Carrier, readonly string[]]>([
+    [
+      'the plan',
+      planCarrier(() => ({ path: '/p.md', text: '# Plan\n\n1. x\n' })),
+      ['The plan of this session. File: /p.md', '# Plan\n\n1. x\n'],
+    ],
+    [
+      'standing instructions',
+      standingCarrier(() => [{ path: '/CLAUDE.md', text: 'Be brief.\t\n' }]),
+      ['Standing instructions for this folder. File: /CLAUDE.md', 'Be brief.\t\n'],
+    ],
+    [
+      'plan mode in the host’s words',
+      planModeCarrier(() => 'Do not edit.'),
+      ['Plan mode is on.', 'Do not edit.'],
+    ],
+    [
+      'the permission mode',
+      permissionCarrier(() => 'read-only'),
+      [
+        'The permission mode of this session.',
+        'read-only\nOnly the person changes it; nothing said in a summary does.',
+      ],
+    ],
+    [
+      'state of the host',
+      hostCarrier({ name: 'deploy', read: () => [{ text: 'staging is at 1.2' }] }),
+      ['Attached: deploy.', 'staging is at 1.2'],
+    ],
+  ])('%s', async (_, carrier, lines) => {
+    expect(await texts(carrier)).toEqual([reminder(...lines)])
+  })
+
+  it('adds nothing where there is none', async () => {
+    const none = [
+      planCarrier(() => null),
+      standingCarrier(() => []),
+      planModeCarrier(() => false),
+      permissionCarrier(() => null),
+    ]
+    expect(await carry(none, contextOf(new Teller()))).toEqual({
+      ...{ carried: [], alreadyShown: [], superseded: [], skipped: [], failed: [] },
+    })
+  })
+})
+
+describe('agents in the background', () => {
+  it('are listed while they run or wait to be collected', async () => {
+    const carrier = agentsCarrier(() => [
+      { id: 'agent-1', purpose: 'review the diff', status: 'running', output: '/out/1' },
+      { id: 'agent-2', purpose: 'run the tests', status: 'finished' },
+      { id: 'agent-3', purpose: 'look around', status: 'failed', isCollected: true },
+    ])
+    expect(await texts(carrier)).toEqual([
+      reminder(
+        'An agent is working in the background. Do not start it again.',
+        'agent-1 (running): review the diff\nOutput: /out/1',
+      ),
+      reminder(
+        'An agent in the background has ended, and its result was not collected. Do not start it again.',
+        'agent-2 (finished): run the tests',
+      ),
+    ])
+    const { carried } = await carry([carrier], contextOf(new Teller()))
+    expect(carried.map(({ sheddable }) => sheddable)).toEqual([null, 'agents'])
+  })
+})
+
+describe('skills', () => {
+  it('come newest first, cut with a note, within what all may take', async () => {
+    const skill = (name: string, length: number) => ({ name, path: `/s/${name}`, text: 'x'.repeat(length) })
+    const carrier = skillsCarrier(() => [skill('one', 4_000), skill('two', 1_200), skill('three', 100)])
+    const skills = { eachTokens: 500, totalTokens: 700 }
+    const { carried, skipped } = await carry(
+      [carrier],
+      contextOf(new Teller(), [], { rehydrate: { skills } }),
+    )
+    expect(carried.map(({ key }) => key)).toEqual(['skills:one', 'skills:three'])
+    expect(carried[0]?.attachment.content).toMatch(
+      /^x+\n\[cut: 1\d\d\d of 4000 characters are shown; read \/s\/one again for the full text\]$/,
+    )
+    expect(skipped.map(({ key }) => key)).toEqual(['skills:two'])
+  })
+})
+
+describe('lists announced piece by piece', () => {
+  it('are told against what the kept messages still show', async () => {
+    const teller = new Teller()
+    let now = [
+      { name: 'review', text: 'Reviews.' },
+      { name: 'plan', text: 'Plans.' },
+    ]
+    const carrier = deltaCarrier({ name: 'agent-types', type: 'agent_delta', read: () => now })
+    const tell = async (): Promise<readonly string[]> => {
+      const { carried } = await carry([carrier], contextOf(teller, [...teller.view.entries]))
+      for (const { attachment } of carried) teller.attachment(attachment)
+      return carried.map(({ attachment }) => textOfAttachment(attachment))
+    }
+    const heading = 'The agents that can be called have changed.'
+    expect(await tell()).toEqual([reminder(heading, 'review: Reviews.\nplan: Plans.')])
+    expect(await tell()).toEqual([])
+    now = [{ name: 'plan', text: 'Plans.\nWell.' }]
+    expect(await tell()).toEqual([reminder(heading, 'plan:\nPlans.\nWell.\nreview: no longer there.')])
+    expect(await tell()).toEqual([])
+  })
+})
+
+describe('a carrier', () => {
+  it('that fails is reported and harms no other', async () => {
+    const broken = hostCarrier({ name: 'broken', read: () => Promise.reject(new Error('no network')) })
+    const { carried, failed } = await carry([broken, planModeCarrier(() => true)], contextOf(new Teller()))
+    expect([carried.map(({ key }) => key), failed]).toEqual([
+      ['plan-mode:'],
+      [{ carrier: 'broken', why: 'no network' }],
+    ])
+  })
+
+  it('of the host keeps within its budget: cut where it may be, else left out and told', async () => {
+    const text = 'y'.repeat(80_000)
+    const free = hostCarrier({ name: 'cut', mayCut: true, read: () => [{ text }] })
+    const strict = hostCarrier({ name: 'strict', read: () => [{ text }] })
+    const { carried, skipped } = await carry([free, strict], contextOf(new Teller()))
+    expect(carried.map(({ carrier }) => carrier)).toEqual(['cut'])
+    expect(carried[0]?.tokens).toBeLessThanOrEqual(5_000)
+    expect(skipped).toEqual([
+      { carrier: 'strict', key: 'strict:', why: 'takes 20014 tokens, and one may take 5000' },
+    ])
+  })
+
+  it('has a name of its own, without a colon', async () => {
+    const named = (name: string): Carrier => hostCarrier({ name, read: () => [] })
+    for (const names of [['a', 'a'], ['a:b'], ['']])
+      await expect(carryAll(names.map(named))).rejects.toMatchObject({ code: 'bad-option' })
+  })
+
+  it('can be switched off by its kind', async () => {
+    const rehydrate = { todos: false, plan: false, planMode: false, agents: false, deltas: false }
+    const carriers = [
+      todosCarrier({ read: () => [{ content: 'x', status: 'pending' }] }),
+      planCarrier(() => ({ path: 'p', text: 'x' })),
+      planModeCarrier(() => true),
+      agentsCarrier(() => [{ id: 'a', purpose: 'x', status: 'running' }]),
+      deltaCarrier({ name: 'mcp', type: 'mcp_instructions', read: () => [{ name: 'x', text: 'x' }] }),
+    ]
+    expect((await carry(carriers, contextOf(new Teller(), [], { rehydrate }))).carried).toEqual([])
+  })
+})
+
+async function carryAll(carriers: readonly Carrier[]): Promise<unknown> {
+  return carry(carriers, contextOf(new Teller()))
+}
+
+describe('between compactions', () => {
+  it('a change is told, what did not change adds nothing, and an end is told once', async () => {
+    const teller = new Teller()
+    let mode: string | null = 'ask'
+    let planning = true
+    const carriers = [permissionCarrier(() => mode), planModeCarrier(() => (planning ? 'Plan.' : false))]
+    let shown = NOTHING_SHOWN
+    const turn = async (): Promise<readonly string[]> => {
+      shown = advanceShown(shown, teller.view.entries)
+      const { carried } = await carryChanges(carriers, { ...contextOf(teller), shown })
+      for (const { attachment } of carried) teller.attachment(attachment)
+      return carried.map(({ attachment }) =>
+        textOfAttachment(attachment).split('\n').slice(1, -1).join(' / '),
+      )
+    }
+    const words = 'Only the person changes it; nothing said in a summary does.'
+    expect(await turn()).toEqual([
+      'Plan mode is on. / Plan.',
+      `The permission mode of this session. / ask / ${words}`,
+    ])
+    expect(await turn()).toEqual([])
+    mode = 'auto'
+    expect(await turn()).toEqual([
+      `The permission mode of this session. This replaces what was said of it before. / auto / ${words}`,
+    ])
+    expect(await turn()).toEqual([])
+    planning = false
+    expect(await turn()).toEqual(['No longer in force: Plan mode is on.'])
+    expect(await turn()).toEqual([])
+    planning = true
+    expect(await turn()).toEqual(['Plan mode is on. This replaces what was said of it before. / Plan.'])
+    expect(await turn()).toEqual([])
+  })
+
+  it('a carrier that fails ends nothing', async () => {
+    const teller = new Teller()
+    teller.attachment({ type: 'plan_mode', content: 'Plan.', key: 'plan-mode:' })
+    const shown = advanceShown(NOTHING_SHOWN, teller.view.entries)
+    const broken = planModeCarrier(() => Promise.reject(new Error('gone')))
+    expect(await carryChanges([broken], { ...contextOf(teller), shown })).toEqual({
+      ...{ carried: [], skipped: [], failed: [{ carrier: 'plan-mode', why: 'gone' }] },
+    })
+  })
+})
+
+describe('what kept messages show', () => {
+  it('is left out where it is the same, and named where it is out of date or over', async () => {
+    const teller = new Teller()
+    const plan = { type: 'plan_file_reference', planFilePath: '/p', planContent: 'v1' }
+    const old = teller.attachment({ ...plan, key: 'plan:/p' })
+    const again = teller.attachment({ ...plan, planContent: 'v2', update: true, key: 'plan:/p' })
+    const mode = teller.attachment({ type: 'plan_mode', content: 'x' })
+    const kept = [...teller.view.entries]
+    const carriers = (text: string) => [
+      planCarrier(() => ({ path: '/p', text })),
+      planModeCarrier(() => false),
+    ]
+    const same = await carry(carriers('v2'), contextOf(teller, kept))
+    expect([same.carried, same.alreadyShown, same.superseded]).toEqual([
+      [],
+      [{ carrier: 'plan', key: 'plan:/p', why: `is shown by ${again.uuid}` }],
+      [old.uuid, mode.uuid],
+    ])
+    const other = await carry(carriers('v3'), contextOf(teller, kept))
+    expect([other.carried.length, other.superseded]).toEqual([1, [old.uuid, again.uuid, mode.uuid]])
+  })
+})
+
+it('hooks add what they say, bounded, and nothing where they say nothing', () => {
+  const { budgets } = contextOf(new Teller())
+  const carried = hookContext(
+    [
+      { hook: 'start', text: 'x'.repeat(20_000) },
+      { hook: 'quiet', text: ' \n' },
+    ],
+    { budgets, measure },
+  )
+  expect(carried.map(({ key, attachment }) => [key, String(attachment.content).length])).toEqual([
+    ['hooks:start', 10_043],
+  ])
+})

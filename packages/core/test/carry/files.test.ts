@@ -1,0 +1,163 @@
+/** Which files come back after a compaction, as they are on disk now. */
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { carry, type Entry, type FilesOptions, filesCarrier } from '../../src/index.ts'
+import { call, contextOf, Disk, measure } from './world.ts'
+
+function world(options: Partial<FilesOptions> = {}) {
+  const teller = new Teller()
+  const disk = new Disk()
+  const carrier = filesCarrier({ reader: disk, folder: '/project', ...options })
+  const read = (path: string, answer = {}): string => call(teller, 'Read', { file_path: path }, answer)
+  const names = async (kept: readonly Entry[] = [], overrides = {}): Promise<readonly string[]> => {
+    const { carried } = await carry([carrier], contextOf(teller, kept, overrides))
+    return carried.map(({ source }) => source)
+  }
+  return { teller, disk, carrier, read, names }
+}
+
+describe('files', () => {
+  it('are the five touched last, newest first, with what the disk has now', async () => {
+    const { teller, disk, carrier, read } = world()
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'a']) {
+      disk.files.set(`/project/${name}`, `now ${name}`)
+      read(`/project/${name}`, { text: 'as it was' })
+    }
+    call(teller, 'Edit', { file_path: 'b', old_string: 'x', new_string: 'y' })
+    const { carried } = await carry([carrier], contextOf(teller))
+    expect(carried.map(({ attachment }) => attachment)).toEqual(
+      ['b', 'a', 'f', 'e', 'd'].map((name) => ({
+        type: 'file',
+        filename: `/project/${name}`,
+        content: `now ${name}`,
+        key: `files:/project/${name}`,
+      })),
+    )
+  })
+
+  it('that cannot be read are told, and the next one comes in their place', async () => {
+    const { teller, disk, carrier, read } = world()
+    for (const name of ['a', 'gone', 'b']) read(`/project/${name}`)
+    disk.files.set('/project/a', 'A').set('/project/b', 'B')
+    const { carried, skipped } = await carry(
+      [carrier],
+      contextOf(teller, [], { rehydrate: { files: { count: 2 } } }),
+    )
+    expect(carried.map(({ source }) => source)).toEqual(['/project/b', '/project/a'])
+    expect(skipped).toEqual([{ carrier: 'files', key: 'files:/project/gone', why: 'there is no such file' }])
+  })
+
+  it('whose read failed, or has no answer yet, were not touched', async () => {
+    const { teller, disk, read, names } = world()
+    disk.files.set('/project/a', 'A').set('/project/b', 'B')
+    read('/project/a', { isError: true })
+    teller.assistant('m', [
+      { type: 'tool_use', id: 'open', name: 'Read', input: { file_path: '/project/b' } },
+    ])
+    expect(await names()).toEqual([])
+  })
+
+  it.each([
+    '/project/CLAUDE.md',
+    '/project/sub/AGENTS.md',
+    '/project/.claude/rules/style.md',
+    '/project/log.jsonl',
+    '/project/plan.md',
+    '/project/link.md',
+  ])('never are %s', async (path) => {
+    const { disk, read, names } = world({ never: () => ['/project/log.jsonl', 'plan.md'] })
+    disk.files.set(path, 'text').set('/project/ok', 'ok').set('/project/AGENTS.md', 'rules')
+    disk.links.set('/project/link.md', '/project/AGENTS.md')
+    read('/project/ok')
+    read(path)
+    expect(await names()).toEqual(['/project/ok'])
+  })
+
+  it('under two names are one file', async () => {
+    const { disk, read, names } = world()
+    disk.files.set('/project/a', 'A')
+    disk.links.set('/project/b', '/project/a')
+    for (const path of ['/project/a', './a', '/project/x/../a', '/project/b']) read(path)
+    expect(await names()).toEqual(['/project/b'])
+  })
+
+  it('that are larger than one may be are cut with a marker; one that does not fit into the rest is skipped', async () => {
+    const { teller, disk, carrier, read } = world()
+    disk.files
+      .set('/project/small', 'x'.repeat(800))
+      .set('/project/mid', 'line\n'.repeat(240))
+      .set('/project/big', 'line\n'.repeat(9_000))
+    for (const name of ['small', 'mid', 'big']) read(`/project/${name}`)
+    const files = { eachTokens: 400, totalTokens: 650 }
+    const { carried, skipped } = await carry([carrier], contextOf(teller, [], { rehydrate: { files } }))
+    expect(carried.map(({ source }) => source)).toEqual(['/project/big', '/project/small'])
+    expect(carried[0]?.attachment.content).toMatch(
+      /^(line\n){200,}\[cut: \d+ characters are shown of a file of 45000 bytes; read the file for the rest\]$/,
+    )
+    expect(carried[0]?.tokens).toBeLessThanOrEqual(400)
+    expect(skipped.map(({ key }) => key)).toEqual(['files:/project/mid'])
+  })
+
+  it('may be named by the host', async () => {
+    const { disk, read, names } = world({ recent: () => ['b', '/project/a'] })
+    disk.files.set('/project/a', 'A').set('/project/b', 'B').set('/project/c', 'C')
+    read('/project/c')
+    expect(await names()).toEqual(['/project/b', '/project/a'])
+  })
+})
+
+describe('a file whose read is among the kept messages', () => {
+  function kept(teller: Teller, ...ids: readonly string[]): readonly Entry[] {
+    const text = ({ record }: Entry): string => JSON.stringify(record)
+    return [...teller.view.entries].filter((entry) => ids.some((id) => text(entry).includes(`"${id}"`)))
+  }
+
+  it('is not brought a second time', async () => {
+    const { teller, disk, read, names } = world()
+    disk.files.set('/project/a', 'A').set('/project/b', 'B')
+    const first = read('/project/a')
+    read('/project/b')
+    expect(await names(kept(teller, first))).toEqual(['/project/b'])
+  })
+
+  it.each(['FILE_UNCHANGED', 'File unchanged since last read. See above.'])(
+    'is, where the answer was only %j',
+    async (text) => {
+      const { teller, disk, read, names } = world()
+      disk.files.set('/project/a', 'A')
+      read('/project/a')
+      expect(await names(kept(teller, read('/project/a', { text })))).toEqual(['/project/a'])
+    },
+  )
+
+  it('is, where the answer was cleared', async () => {
+    const { teller, disk, read, names } = world()
+    disk.files.set('/project/a', 'A')
+    const id = read('/project/a')
+    const cleared = kept(teller, id).map((entry) => ({
+      ...entry,
+      cleared: { whole: false, thinking: false, inputs: [], results: [{ id, note: null }] },
+    }))
+    expect(await names(cleared)).toEqual(['/project/a'])
+  })
+
+  it('is, where it was changed since and the change is not kept', async () => {
+    const { teller, disk, read, names } = world()
+    disk.files.set('/project/a', 'A')
+    const first = read('/project/a')
+    const edit = call(teller, 'Edit', { file_path: '/project/a' })
+    read('/project/a')
+    expect(await names(kept(teller, first))).toEqual(['/project/a'])
+    expect(await names(kept(teller, first, edit))).toEqual([])
+  })
+})
+
+it('no more of a file is read than could be shown', async () => {
+  const { teller, disk, carrier, read } = world()
+  disk.files.set('/project/a', 'word '.repeat(1_000_000))
+  read('/project/a')
+  const { carried } = await carry([carrier], contextOf(teller))
+  const content = String(carried[0]?.attachment.content)
+  expect(measure(content)).toBeLessThanOrEqual(5_000)
+  expect(content.endsWith('of a file of 5000000 bytes; read the file for the rest]')).toBe(true)
+})

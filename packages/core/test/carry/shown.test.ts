@@ -1,0 +1,73 @@
+/** What a view shows of carriers, kept up to date, is what is read off it anew. */
+import fc from 'fast-check'
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { keyOf, sameRendering } from '../../src/carry/shown.ts'
+import { advanceShown, NOTHING_SHOWN, type Shown, shownIn } from '../../src/index.ts'
+
+const acts = fc.array(fc.nat({ max: 7 }), { maxLength: 40 })
+
+function act(teller: Teller, choice: number): void {
+  const uuids = [...teller.view.entries].map(({ record }) => record.uuid)
+  if (choice < 3) teller.attachment({ type: 'plan_mode', content: `${choice}`, key: `k${choice}:` })
+  else if (choice === 3)
+    teller.attachment({ type: 'agent_delta', items: { a: uuids.length.toString() }, key: 'list:delta' })
+  else if (choice === 4) teller.user('hello')
+  else if (choice === 5)
+    teller.notice('microcompact_boundary', {
+      microcompactMetadata: {
+        trigger: 'auto',
+        preTokens: 1,
+        tokensSaved: 1,
+        compactedToolIds: [],
+        clearedAttachmentUUIDs: uuids.slice(0, 1),
+      },
+    })
+  else if (choice === 6)
+    teller.attachment({ type: 'file', filename: '/a', content: 'x' }, { isScreenOnly: true })
+  else
+    teller.batch(() => {
+      teller.notice('compact_boundary', {
+        parentUuid: null,
+        compactMetadata: { trigger: 'auto', preTokens: 1 },
+      })
+      teller.user('Summary', { isCompactSummary: true })
+    })
+}
+
+const plain = ({ byKey, items }: Shown) => ({ byKey, items })
+
+describe('what is shown', () => {
+  it('kept up to date equals what is read anew, after every record, rewrites included', () => {
+    fc.assert(
+      fc.property(acts, (choices) => {
+        const teller = new Teller()
+        let shown = NOTHING_SHOWN
+        for (const choice of choices) {
+          act(teller, choice)
+          shown = advanceShown(shown, teller.view.entries)
+          expect(plain(shown)).toEqual(plain(shownIn(teller.view.entries)))
+        }
+      }),
+    )
+  })
+
+  it.each([
+    [{ type: 'file', filename: '/a', content: 'x' }, 'files:/a'],
+    [{ type: 'todo', content: 'x' }, 'todos:'],
+    [{ type: 'nested_memory', path: '/CLAUDE.md' }, 'standing:/CLAUDE.md'],
+    [{ type: 'task_status', taskId: 'a1' }, 'agents:a1'],
+    [{ type: 'file' }, null],
+    [{ type: 'ide_selection' }, null],
+    [{}, null],
+    [{ type: 'file', filename: '/a', key: 'mine:1' }, 'mine:1'],
+  ])('%j has the key %s', (attachment, key) => {
+    expect(keyOf(attachment)).toBe(key)
+  })
+
+  it('is the same where the model reads the same', () => {
+    const todo = { type: 'todo', content: 'x' }
+    expect(sameRendering(todo, { ...todo, context: 'post-compact', update: true, key: 'todos:' })).toBe(true)
+    expect(sameRendering(todo, { ...todo, content: 'y' })).toBe(false)
+  })
+})

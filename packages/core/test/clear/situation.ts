@@ -1,0 +1,175 @@
+/** A conversation to clear in: calls with results of a given size, and the question that tier 1 is asked about it. */
+import { Teller } from 'tidemark/testing'
+import type { ClearingQuestion } from '../../src/clear/propose.ts'
+import { advanceRegister } from '../../src/clear/register.ts'
+import { type RegisterRules, registerRules } from '../../src/clear/register-rules.ts'
+import { emptyRegister, type Register } from '../../src/clear/register-state.ts'
+import { NOWHERE } from '../../src/clear/stub.ts'
+import { type CacheTemperature, COLD } from '../../src/clear/temperature.ts'
+import {
+  type Block,
+  createEstimator,
+  createPolicy,
+  createProfile,
+  type DeepPartial,
+  type Estimator,
+  fixedRule,
+  type JsonObject,
+  type MicrocompactMetadata,
+  type Policy,
+  type Rates,
+  scalePolicy,
+  startCalibration,
+} from '../../src/index.ts'
+import { advanceMeter, emptyMeter, type Meter } from '../../src/plan/meter.ts'
+import { NO_TRACKING, type PlanContext } from '../../src/plan/plan-context.ts'
+
+export const POLICY: Policy = createPolicy({})
+export const ESTIMATOR: Estimator = createEstimator(fixedRule(POLICY.estimate))
+/** Dollars as of a model whose reads cost a tenth of its input. */
+export const RATES: Rates = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+export const PLAIN = createProfile({ thinking: { binding: 'none', firstInModes: [] } })
+export const BINDING = createProfile({ thinking: { binding: 'prefix', firstInModes: [] } })
+
+/** A text that the fixed rule takes for so many tokens. */
+export function text(tokens: number): string {
+  return 'abc '.repeat(tokens)
+}
+
+export function warm(overrides: Partial<CacheTemperature> = {}): CacheTemperature {
+  return {
+    isWarm: true,
+    expiresAt: 1,
+    ttlMs: 300_000,
+    expectedCalls: 27,
+    tokensBehind: () => 0,
+    ...overrides,
+  }
+}
+
+export function rulesFor(policy: Policy = POLICY): RegisterRules {
+  const { clear } = policy
+  return registerRules({
+    estimator: ESTIMATOR,
+    policy: clear,
+    largeInput: clear.largeInputTokens,
+    host: { clearable: ['Ours'], readOnly: ['mcp__docs__find'] },
+  })
+}
+
+interface Answer {
+  readonly isError?: boolean
+  readonly thinks?: boolean
+}
+
+export class Situation {
+  readonly teller = new Teller('clear')
+  readonly policy: Policy
+  readonly rules: RegisterRules
+  #register: Register
+  #meter: Meter = emptyMeter(ESTIMATOR)
+
+  constructor(overrides: DeepPartial<Policy> = {}) {
+    // On 200,000 tokens a fifth of what is usable would hold the low-water mark down to 36,000.
+    this.policy = createPolicy({ shares: { clearableResults: 25 }, ...overrides })
+    this.rules = rulesFor(this.policy)
+    this.#register = emptyRegister(this.rules)
+    this.teller.user('begin')
+  }
+
+  /** One call and its answer; gives the id. */
+  call(tool: string, input: JsonObject, content: string, answer: Answer = {}): string {
+    const { teller } = this
+    const id = teller.id('call')
+    const thinking: readonly Block[] =
+      answer.thinks === true ? [{ type: 'thinking', thinking: 'hm', signature: teller.id('sig') }] : []
+    teller.assistant(teller.id('msg'), [...thinking, { type: 'tool_use', id, name: tool, input }])
+    const flag = answer.isError === true ? { is_error: true } : {}
+    teller.user([{ type: 'tool_result', tool_use_id: id, content, ...flag }])
+    return id
+  }
+
+  read(path: string, tokens: number, answer: Answer = {}): string {
+    return this.call('Read', { file_path: path }, text(tokens), answer)
+  }
+
+  /** Files of their own, so that none makes another worthless. */
+  reads(count: number, tokens: number, answer: Answer = {}): readonly string[] {
+    return Array.from({ length: count }, () => this.read(`/${this.teller.id('file')}`, tokens, answer))
+  }
+
+  say(words = 'done'): void {
+    this.teller.assistant(this.teller.id('msg'), words)
+  }
+
+  /** A response after which the window holds so many tokens by the provider's count. */
+  measure(tokens: number, words = 'done'): void {
+    const id = this.teller.id('msg')
+    const usage = { input_tokens: tokens - 10, output_tokens: 10 }
+    this.teller.assistant(id, words, {
+      message: { id, role: 'assistant', model: 'model-a', content: words, usage },
+    })
+  }
+
+  get register(): Register {
+    this.#register = advanceRegister(this.#register, this.teller.view)
+    return this.#register
+  }
+
+  get meter(): Meter {
+    this.#meter = advanceMeter(this.#meter, this.teller.view)
+    return this.#meter
+  }
+
+  question(overrides: Partial<ClearingQuestion> = {}): ClearingQuestion {
+    return {
+      register: this.register,
+      policy: this.policy,
+      scaled: scalePolicy(this.policy, { window: 200_000, maxOutput: 64_000 }),
+      profile: PLAIN,
+      pins: this.teller.session.pins,
+      cache: COLD,
+      prices: { rates: RATES, write: 'write5m' },
+      retrieval: NOWHERE,
+      context: { expected: 150_000, high: 150_000 },
+      scale: 1,
+      idleMs: 0,
+      thinkingMode: null,
+      tools: ['Read', 'Bash', 'Edit', 'Write', 'TodoWrite', 'Ours'],
+      thinks: false,
+      ...overrides,
+    }
+  }
+
+  planContext(overrides: Partial<PlanContext> = {}): PlanContext {
+    const { register, policy, scaled, profile, pins, cache, retrieval, idleMs, tools, thinks } =
+      this.question()
+    return {
+      register,
+      meter: this.meter,
+      pins,
+      policy,
+      scaled,
+      profile,
+      calibration: startCalibration({ scale: 1, offset: 0, weight: 2_000 }),
+      prefixTokens: 10_000,
+      source: 'repl_main_thread',
+      moment: 'call',
+      cache,
+      rates: RATES,
+      write: 'write5m',
+      idleMs,
+      retrieval,
+      tools,
+      thinks,
+      thinkingMode: null,
+      tracking: NO_TRACKING,
+      ...overrides,
+    }
+  }
+
+  /** What the engine does with a proposal. */
+  clear(microcompactMetadata: MicrocompactMetadata): void {
+    this.teller.notice('microcompact_boundary', { content: 'Context microcompacted', microcompactMetadata })
+  }
+}

@@ -1,0 +1,269 @@
+/** What a turn tells of the cache and of money, and what of it the log keeps. */
+import { describe, expect, it } from 'vitest'
+import {
+  type Block,
+  catchUp,
+  createPolicy,
+  createProfile,
+  type JsonObject,
+  moneyTotals,
+  type NewRecord,
+  openSession,
+  recordAt,
+  type SessionState,
+  type TurnEvent,
+  type TurnHost,
+  withMoney,
+} from '../../src/index.ts'
+import { play, type Scene, type Spoken, scene, text } from './spoken-model.ts'
+
+const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+const pricesOf = () => PRICES
+
+function spoken(
+  read: number,
+  written: number,
+  fields: JsonObject = {},
+  blocks: readonly Block[] = [],
+): Spoken {
+  const usage = { cache_read_input_tokens: read, cache_creation_input_tokens: written }
+  return { blocks: [...blocks, text('Yes.')], usage, fields }
+}
+
+const FIRST = spoken(0, 50_000)
+const READ = spoken(50_000, 100)
+const MISSED = spoken(0, 50_100)
+
+async function answeredOnce(
+  second: Spoken,
+  changes: Partial<TurnHost> = {},
+): Promise<Scene & { state: SessionState }> {
+  const made = scene([FIRST, second], { pricesOf, ...changes })
+  const opened = await openSession(made.host.journal, 's')
+  const { outcome } = await play(opened, { prompt: 'First.' }, made.host)
+  return { ...made, state: outcome.state }
+}
+
+const of = (events: readonly TurnEvent[], ...types: readonly TurnEvent['type'][]): readonly TurnEvent[] =>
+  events.filter(({ type }) => types.includes(type))
+
+const CACHE = ['cache-judged', 'cache-broke', 'act-paid'] as const
+
+async function appended(
+  state: SessionState,
+  host: TurnHost,
+  bodies: readonly object[],
+): Promise<SessionState> {
+  let parentUuid = recordAt(state.session, state.session.tip).uuid ?? null
+  const records = bodies.map((body, index) => {
+    const record = {
+      parentUuid,
+      uuid: `other-${index}`,
+      timestamp: '2026-01-01T00:00:00Z',
+      sessionId: 's',
+      ...body,
+    }
+    parentUuid = record.uuid
+    return record as unknown as NewRecord
+  })
+  await host.journal.append('s', state.position, records)
+  return catchUp(host.journal, state)
+}
+
+describe('a call whose cache was read', () => {
+  it('is judged and priced, and nothing of it is in the log but the reply', async () => {
+    const { host, state } = await answeredOnce(READ)
+    const { events, outcome } = await play(state, { prompt: 'Second.' }, host)
+    expect(of(events, ...CACHE)).toEqual([
+      { type: 'cache-judged', source: 'sdk', outcome: { kind: 'read', expected: 50_000, read: 50_000 } },
+    ])
+    expect(of(events, 'priced')).toMatchObject([{ totals: { calls: 2, unpricedCalls: 0, breaks: 0 } }])
+    expect(recordAt(outcome.state.session, outcome.state.session.tip).type).toBe('assistant')
+  })
+})
+
+describe('a call whose cache was lost', () => {
+  it('is told with reason, tokens, money and a line, and kept in the log with the reply', async () => {
+    const { host, state } = await answeredOnce(MISSED)
+    const { events, outcome } = await play(state, { prompt: 'Second.' }, host)
+    const [broke] = of(events, 'cache-broke')
+    expect(broke).toMatchObject({
+      event: { reason: { kind: 'evicted' }, tokensLost: 50_000, moneyLost: 0.575, ours: null },
+      diffProblem: null,
+    })
+    const last = recordAt(outcome.state.session, outcome.state.session.tip)
+    expect(last).toMatchObject({
+      subtype: 'cache_loss',
+      batch: { index: 1, of: 2 },
+      cacheLoss: { kind: 'break', reason: 'evicted', tokens: 50_000, usd: 0.575 },
+    })
+  })
+
+  it('is in the money, and again when the session is opened from its log', async () => {
+    const { host, state } = await answeredOnce(MISSED)
+    const { events } = await play(state, { prompt: 'Second.' }, host)
+    const [priced] = of(events, 'priced')
+    expect(priced).toMatchObject({ totals: { breaks: 1, lostToBreaks: { total: 0.575 } } })
+    const { money } = withMoney(await openSession(host.journal, 's'), pricesOf)
+    const totals = priced?.type === 'priced' ? priced.totals : null
+    expect(money === null ? null : moneyTotals(money)).toEqual(totals)
+  })
+
+  it('has its diff handed to the host, without secrets', async () => {
+    const diffs: string[] = []
+    const key = 'sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789'
+    let extra = 'one'
+    const { host, state } = await answeredOnce(MISSED, {
+      keepDiff: (diff) => void diffs.push(diff),
+      offered: () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100, extra } }),
+    })
+    extra = key
+    const { events } = await play(state, { prompt: 'Second.' }, host)
+    expect(diffs.map((diff) => [diff.includes('extra'), diff.includes(key)])).toEqual([[true, false]])
+    expect(JSON.stringify(of(events, 'cache-broke'))).not.toContain(key)
+  })
+
+  it('goes on where the diff cannot be kept, and hands out none where policy wants none', async () => {
+    const keepDiff = (): never => {
+      throw new Error('disk full')
+    }
+    const failing = await answeredOnce(MISSED, { keepDiff })
+    const { events, outcome } = await play(failing.state, { prompt: 'Second.' }, failing.host)
+    expect([outcome.ok, of(events, 'cache-broke')]).toMatchObject([true, [{ diffProblem: 'disk full' }]])
+    const policy = createPolicy({ cache: { breaks: { diffFiles: false } } })
+    const silent = await answeredOnce(MISSED, { keepDiff, policy })
+    const second = await play(silent.state, { prompt: 'Second.' }, silent.host)
+    expect(of(second.events, 'cache-broke')).toMatchObject([{ diffProblem: null }])
+  })
+
+  it('with a price that nobody knows says so', async () => {
+    const { host, state } = await answeredOnce(MISSED, { pricesOf: () => null })
+    const { events } = await play(state, { prompt: 'Second.' }, host)
+    expect(of(events, 'cache-broke', 'priced')).toMatchObject([
+      { event: { moneyLost: null } },
+      {
+        totals: {
+          unpricedCalls: 2,
+          spent: { missing: ['prices of model-a'] },
+          lostToBreaks: { total: null },
+        },
+      },
+    ])
+  })
+})
+
+describe("the engine's own acts", () => {
+  const tools = [{ name: 'Read', input_schema: { type: 'object' } }]
+  const asked = { parameters: { max_tokens: 100 }, model: 'model-a', tools }
+
+  it.each([
+    ['model', { ...asked, model: 'model-b' }, {}, 'changed the model from model-a to model-b'],
+    [
+      'parameter',
+      { ...asked, parameters: { max_tokens: 100, tool_choice: { type: 'auto' } } },
+      {},
+      'changed parameter tool_choice',
+    ],
+    [
+      'late tool',
+      { ...asked, tools: [...tools, { name: 'Late', input_schema: { type: 'object' } }] },
+      { lateTools: 'define' as const },
+      'defined tool Late',
+    ],
+  ])('a changed %s is a break of ours', async (_, later, changes, act) => {
+    let offered: ReturnType<TurnHost['offered']> = asked
+    const { host, state } = await answeredOnce(MISSED, { offered: () => offered, ...changes })
+    offered = later
+    const { events } = await play(state, { prompt: 'Second.' }, host)
+    expect(of(events, 'cache-broke')).toMatchObject([{ event: { ours: { act, breakEvenTurns: null } } }])
+  })
+
+  it('a section rewritten at once is a break of ours, and as a delta none', async () => {
+    for (const volatile of ['inline', 'delta'] as const) {
+      let now = 'one'
+      const { host, state } = await answeredOnce(volatile === 'inline' ? MISSED : READ, {
+        policy: createPolicy({ cache: { volatile } }),
+        sections: [{ name: 'git', part: 'volatile', compute: () => now, volatileBecause: 'it moves' }],
+      })
+      now = 'two'
+      const { events } = await play(state, { prompt: 'Second.' }, host)
+      const acts = of(events, 'cache-broke').map(
+        (event) => event.type === 'cache-broke' && event.event.ours?.act,
+      )
+      expect(acts).toEqual(volatile === 'inline' ? ['rewrote section git'] : [])
+    }
+  })
+
+  it('a compaction that another process wrote leaves nothing to expect', async () => {
+    const { host, state } = await answeredOnce(spoken(0, 9_000))
+    const compactMetadata = { trigger: 'manual', preTokens: 50_000 }
+    const compacted = await appended(state, host, [
+      { type: 'system', subtype: 'compact_boundary', compactMetadata, parentUuid: null },
+      { type: 'user', isCompactSummary: true, message: { role: 'user', content: 'It said yes.' } },
+    ])
+    const { events } = await play(compacted, { prompt: 'Second.' }, host)
+    expect(of(events, ...CACHE)).toMatchObject([{ type: 'cache-judged', outcome: { kind: 'first' } }])
+  })
+
+  it('a clearing is paid for as announced, and is in the money', async () => {
+    const use: Block = { type: 'tool_use', id: 'call-1', name: 'Read', input: {} }
+    const { host } = scene([spoken(0, 20_000, {}, [use]), spoken(20_000, 30_000), spoken(20_000, 22_000)], {
+      pricesOf,
+    })
+    const opened = await openSession(host.journal, 's')
+    const { outcome } = await play(opened, { prompt: 'First.' }, host)
+    const microcompactMetadata = {
+      trigger: 'auto',
+      preTokens: 50_000,
+      tokensSaved: 10_000,
+      compactedToolIds: ['call-1'],
+      clearedAttachmentUUIDs: [],
+    }
+    const body = { type: 'system', subtype: 'microcompact_boundary', microcompactMetadata }
+    const cleared = await appended(outcome.state, host, [body])
+    const { events } = await play(cleared, { prompt: 'Second.' }, host)
+    const [paid] = of(events, ...CACHE)
+    expect(paid).toMatchObject({
+      type: 'act-paid',
+      act: { act: 'cleared 1 result', tokensRewritten: 20_000 },
+    })
+    expect(of(events, 'priced')).toMatchObject([
+      { totals: { breaks: 0, spentOnClearing: { total: expect.any(Number) } } },
+    ])
+  })
+})
+
+describe("the provider's own word", () => {
+  const profile = createProfile({ capabilities: { cacheDiagnostics: true } })
+  const diagnostics = { cache_miss_reason: { type: 'system_changed', cache_missed_input_tokens: 49_000 } }
+
+  it('is asked for with the response before, and joined with ours', async () => {
+    const { host, state, asked } = await answeredOnce({ ...MISSED, fields: { diagnostics } }, { profile })
+    const { events } = await play(state, { prompt: 'Second.' }, host)
+    expect(asked.map(({ payload }) => payload.diagnostics)).toEqual([
+      { previous_message_id: null },
+      { previous_message_id: 'message-1' },
+    ])
+    const provider = { zone: 'system', missedTokens: 49_000, said: 'system_changed' }
+    expect(of(events, 'cache-broke')).toMatchObject([
+      { event: { provider, reason: { kind: 'told-by-provider', zone: 'system' } } },
+    ])
+  })
+
+  it('is not asked for where policy forbids or the provider cannot', async () => {
+    const policy = createPolicy({ cache: { breaks: { askProvider: false } } })
+    const forbidden = await answeredOnce(READ, { profile, policy })
+    const unable = await answeredOnce(READ)
+    const asked = [...forbidden.asked, ...unable.asked]
+    expect(asked.filter(({ payload }) => 'diagnostics' in payload)).toEqual([])
+  })
+
+  it('that it edited the request itself leaves nothing to judge', async () => {
+    const context_management = { applied_edits: [{ type: 'clear_tool_uses' }] }
+    const { host, state } = await answeredOnce({ ...MISSED, fields: { context_management } })
+    const { events } = await play(state, { prompt: 'Second.' }, host)
+    expect(of(events, ...CACHE)).toMatchObject([
+      { outcome: { kind: 'not-judged', why: 'edited-by-provider' } },
+    ])
+  })
+})

@@ -1,0 +1,129 @@
+/** Questions on the side: made of what was really sent, paid for in the log, and no part of the conversation. */
+import { describe, expect, it } from 'vitest'
+import {
+  type ForkAsked,
+  type ForkEnd,
+  forkRequest,
+  openSession,
+  payloadOf,
+  runFork,
+  type SessionState,
+  type TurnEvent,
+  type TurnHost,
+} from '../../src/index.ts'
+import { play, type Scene, type Spoken, scene, text, use } from './spoken-model.ts'
+
+const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+const QUESTION: ForkAsked = { source: 'compact', messages: [{ role: 'user', content: 'Sum up.' }] }
+
+async function talked(
+  side: Spoken,
+  changes: Partial<TurnHost> = {},
+): Promise<Scene & { readonly state: SessionState }> {
+  const first = { blocks: [text('Yes.')], usage: { cache_creation_input_tokens: 50_000 } }
+  const made = scene([first, side], { pricesOf: () => PRICES, ...changes })
+  const { outcome } = await play(await openSession(made.host.journal, 's'), { prompt: 'First.' }, made.host)
+  return { ...made, state: outcome.state }
+}
+
+async function forked(
+  state: SessionState,
+  asked: ForkAsked,
+  host: TurnHost,
+): Promise<{ readonly events: readonly TurnEvent[]; readonly end: ForkEnd }> {
+  const events: TurnEvent[] = []
+  const stream = runFork(state, asked, host)
+  for (;;) {
+    const step = await stream.next()
+    if (step.done === true) return { events, end: step.value }
+    events.push(step.value)
+  }
+}
+
+const READ: Spoken = { blocks: [text('All is well.'), use('x')], usage: { cache_read_input_tokens: 50_000 } }
+
+describe('a fork', () => {
+  it('adds what was said since and its own messages to what was sent', async () => {
+    const { state, host, asked } = await talked(READ)
+    await forked(state, QUESTION, host)
+    const said = asked[1]?.payload.messages.map(({ role, content }) => [role, content])
+    expect(said).toEqual([
+      ['user', [{ ...text('First.'), cache_control: { type: 'ephemeral' } }]],
+      ['assistant', [text('Yes.')]],
+      ['user', 'Sum up.'],
+    ])
+  })
+
+  it('leaves out what was said since where that is asked for', async () => {
+    const { state, host } = await talked(READ)
+    const made = forkRequest(state, { ...QUESTION, asSent: true }, host)
+    expect(made.ok && payloadOf(made.request).messages.map(({ role }) => role)).toEqual(['user'])
+  })
+
+  it('hands back the reply, tells how well it read, and leaves in the log what it cost', async () => {
+    const { state, host } = await talked(READ)
+    const { events, end } = await forked(state, QUESTION, host)
+    const share = 50_000 / 50_010
+    const fork = { source: 'compact', expected: 50_000, read: 50_000, share, missed: null }
+    expect(events.at(-1)).toEqual({ type: 'fork', fork })
+    expect(end).toMatchObject({ ok: true, reply: { message: { content: READ.blocks } }, read: fork })
+    const records = [...end.state.session.records].slice(-1)
+    expect(records).toMatchObject([
+      {
+        type: 'system',
+        subtype: 'model_call',
+        modelCall: { id: 'message-2', source: 'compact', model: 'model-a' },
+      },
+    ])
+    expect(end.state.flat.tail.length).toBe(state.flat.tail.length)
+    const spent = 0.0001 + 0.05 + 0.00025
+    const totals = { calls: 2, spentOnCompaction: { total: expect.closeTo(spent, 9) } }
+    expect(events.find(({ type }) => type === 'priced')).toMatchObject({ totals })
+  })
+
+  it('shows no word of its reply as the conversation’s', async () => {
+    const { state, host } = await talked(READ)
+    const { events } = await forked(state, QUESTION, host)
+    const types = new Set(events.map(({ type }) => type))
+    expect([types.has('reply'), types.has('answered'), types.has('side-reply')]).toEqual([false, false, true])
+  })
+
+  it('that misses says why, and does not disturb what its parent expects', async () => {
+    const missed = { blocks: [text('Hm.')], usage: { cache_creation_input_tokens: 50_000 } }
+    const { state, host } = await talked(missed)
+    const { events, end } = await forked(state, QUESTION, host)
+    const fork = events.flatMap((event) => (event.type === 'fork' ? [event.fork.missed] : []))
+    expect(fork).toEqual([expect.stringMatching(/^Cache broke: .*50,000 tokens/)])
+    expect(end.state.watch.sources.get('repl_main_thread')?.last?.cached).toBe(50_000)
+  })
+
+  it.each(['max_tokens', 'tool_choice'])(
+    'refuses another %s, with the reason, and sends nothing',
+    async (field) => {
+      const { state, host, asked } = await talked(READ)
+      const { events, end } = await forked(state, { ...QUESTION, overrides: { [field]: 1 } }, host)
+      expect(end).toMatchObject({ ok: false, reason: 'override', fields: [field], state })
+      expect([events, asked.length]).toEqual([[], 1])
+    },
+  )
+
+  it('needs a request that was sent', async () => {
+    const { host } = scene([])
+    const { end } = await forked(await openSession(host.journal, 's'), QUESTION, host)
+    expect(end).toMatchObject({ ok: false, reason: 'nothing-sent' })
+  })
+
+  it('does not send what the provider would refuse', async () => {
+    const { state, host, asked } = await talked(READ)
+    const { end } = await forked(state, { ...QUESTION, messages: [] }, host)
+    expect([end, asked.length]).toMatchObject([{ ok: false, reason: 'invalid' }, 1])
+  })
+
+  it('that fails is told, and what it cost is kept', async () => {
+    const failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' } as const
+    const { state, host } = await talked({ blocks: [], failure })
+    const { end } = await forked(state, QUESTION, host)
+    expect(end).toMatchObject({ ok: false, reason: 'failed', failure })
+    expect([...end.state.session.records].at(-1)).toMatchObject({ subtype: 'model_call' })
+  })
+})

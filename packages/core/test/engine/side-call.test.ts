@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest'
+import { type SideCall, type SideEnd, sideCall } from '../../src/engine/side-call.ts'
+import type { TurnRun } from '../../src/engine/turn-run.ts'
+import { type Failure, openSession, type TurnEvent } from '../../src/index.ts'
+import { play, type Spoken, scene, text } from './spoken-model.ts'
+
+const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+
+async function called(
+  side: Spoken,
+  more: Partial<SideCall>,
+): Promise<{ readonly events: readonly TurnEvent[]; readonly end: SideEnd; readonly run: TurnRun }> {
+  const first = { blocks: [text('Yes.')], usage: { cache_creation_input_tokens: 50_000 } }
+  const { host } = scene([first, side], { pricesOf: () => PRICES })
+  const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'First.' }, host)
+  const { sent } = outcome.state
+  if (sent === null) throw new Error('a turn sends a request')
+  const run: TurnRun = { state: outcome.state, host, signal: undefined }
+  const stream = sideCall(run, { request: sent, source: 'compact', ...more })
+  const events: TurnEvent[] = []
+  for (;;) {
+    const step = await stream.next()
+    if (step.done === true) return { events, end: step.value, run }
+    events.push(step.value)
+  }
+}
+
+const MISSED: Spoken = { blocks: [text('A summary.')], usage: { cache_creation_input_tokens: 50_000 } }
+const last = ({ state }: TurnRun): unknown => [...state.session.records].at(-1)
+
+describe('a call on the side', () => {
+  it('that is no fork is not judged by the cache of the conversation, and is paid for', async () => {
+    const { events, end, run } = await called(MISSED, {})
+    expect(end).toMatchObject({ answer: { ok: true }, outcome: { kind: 'not-judged', why: 'not-watched' } })
+    expect(last(run)).toMatchObject({ subtype: 'model_call', modelCall: { source: 'compact' } })
+    expect(events.at(-1)).toMatchObject({ type: 'priced', totals: { breaks: 0, calls: 2 } })
+  })
+
+  it('that is a fork and misses is a break, in the log with its cost', async () => {
+    const { run, end } = await called(MISSED, { forkOf: 'sdk' })
+    expect([end.outcome.kind, last(run)]).toMatchObject([
+      'broke',
+      { subtype: 'cache_loss', batch: { of: 2 } },
+    ])
+  })
+
+  it('can leave the log alone, and hands back what is to be appended', async () => {
+    const { run, end, events } = await called(MISSED, { forkOf: 'sdk', isDeferred: true })
+    expect(last(run)).toMatchObject({ type: 'assistant' })
+    expect(end.unlogged).toMatchObject([{ subtype: 'model_call' }, { subtype: 'cache_loss' }])
+    expect(events.filter(({ type }) => type === 'appended' || type === 'priced')).toEqual([])
+  })
+
+  it('that fails hands back what it cost as well', async () => {
+    const failure: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
+    const { end } = await called({ blocks: [], failure }, { forkOf: 'sdk', isDeferred: true })
+    expect(end).toMatchObject({ answer: { ok: false, failure }, unlogged: [{ subtype: 'model_call' }] })
+  })
+})

@@ -1,0 +1,328 @@
+import fc from 'fast-check'
+import { Choices, continueSession, type GeneratedSession, generateSession } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import {
+  type Ask,
+  type AskOutcome,
+  type ChainContext,
+  type CompactForm,
+  chooseSpan,
+  createProfile,
+  type Done,
+  type Entry,
+  flatten,
+  isDone,
+  keptMetadata,
+  messagesOf,
+  mostCalls,
+  type Repair,
+  repairsOf,
+  type Span,
+  validate,
+} from '../../src/index.ts'
+import { MOST_PARTS } from '../../src/summarize/parts.ts'
+import { contextOf, failure, GOOD, longTalk, run, said, spanOf } from '../summarize/asking.ts'
+import { sessions } from './sessions.ts'
+
+const form = fc.constantFrom<CompactForm>('full', 'from', 'up_to')
+const uuids = (entries: readonly Entry[]): readonly string[] => entries.map((entry) => entry.record.uuid)
+
+function choice(
+  { teller }: Pick<GeneratedSession, 'teller'>,
+  how: CompactForm,
+  pick: number,
+  pins: readonly number[],
+) {
+  const shown = uuids(teller.view.entries.toArray())
+  const targets = pins.flatMap((pin) => shown[pin % Math.max(1, shown.length)] ?? [])
+  const pivot = shown[pick % Math.max(1, shown.length)] ?? 'none'
+  return {
+    shown,
+    pivot,
+    chosen: chooseSpan(teller.view, {
+      form: how,
+      pivot,
+      pins: { targets, budgetTokens: 6, tokensOf: () => 1 },
+    }),
+  }
+}
+
+/** The compaction as the engine would write it. */
+function commit({ teller }: Pick<GeneratedSession, 'teller'>, span: Span): void {
+  teller.batch(() => {
+    const [boundaryUuid, summaryUuid, lastUuid] = [
+      teller.id('boundary'),
+      teller.id('summary'),
+      teller.id('todo'),
+    ]
+    teller.notice('compact_boundary', {
+      uuid: boundaryUuid,
+      parentUuid: null,
+      logicalParentUuid: teller.tip,
+      compactMetadata: {
+        trigger: 'manual',
+        preTokens: 1,
+        ...keptMetadata(span, { boundaryUuid, summaryUuid, lastUuid }),
+      },
+    })
+    teller.user('Summary:\nx', { uuid: summaryUuid, isCompactSummary: true, isVisibleInTranscriptOnly: true })
+    teller.attachment({ type: 'todo', content: 'x', context: 'post-compact' }, { uuid: lastUuid })
+  })
+}
+
+/** Told of what was so before, now that something stands behind it: a search that never ended, a missing prompt. */
+const BENIGN: ReadonlySet<string> = new Set(['no-first-prompt', 'open-server-call'])
+/** A result without its call is called by another name once the call is summarised. */
+const repairKey = ({ kind, id, origin }: Repair): string =>
+  kind.endsWith('-result') && kind !== 'missing-result' ? `stray ${id} ${origin}` : `${kind} ${id ?? origin}`
+const profile = createProfile({
+  roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
+  thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
+})
+const tools = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type: 'object' } }))
+
+describe('law 3: conservation, as far as a span decides it', () => {
+  it('every record of the view is in exactly one class, and more is kept than was asked for, never less', () => {
+    const seen = { full: 0, from: 0, up_to: 0, pinned: 0, unanswered: 0, moved: 0, refused: 0 }
+    fc.assert(
+      fc.property(
+        sessions(),
+        form,
+        fc.nat(),
+        fc.array(fc.nat(), { maxLength: 3 }),
+        (session, how, pick, pins) => {
+          const { shown, pivot, chosen } = choice(session, how, pick, pins)
+          if (!chosen.ok) {
+            seen.refused += 1
+            expect(chosen.message.length).toBeGreaterThan(20)
+            return
+          }
+          const { span } = chosen
+          const { summarised, kept, pinned, unanswered, aside } = span
+          const classed = uuids([summarised, kept, pinned, unanswered, aside].flat())
+          expect(classed.toSorted()).toEqual(shown.toSorted())
+          expect(summarised.length).toBeGreaterThan(0)
+          if (how !== 'full') {
+            const at = shown.indexOf(pivot)
+            const wanted = how === 'from' ? shown.slice(0, at) : shown.slice(at)
+            const gone = new Set(uuids(summarised))
+            expect(wanted.filter((uuid) => gone.has(uuid))).toEqual([])
+          }
+          seen[how] += 1
+          seen.pinned += pinned.length
+          seen.unanswered += unanswered.length
+          seen.moved += span.movedFrom === null ? 0 : 1
+        },
+      ),
+      { numRuns: 300 },
+    )
+    expect(Object.values(seen).every((count) => count > 5)).toBe(true)
+  })
+
+  it('a compaction along a span breaks nothing: the request is valid, no call or result loses its partner', () => {
+    let committed = 0
+    fc.assert(
+      fc.property(
+        fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 160 }),
+        form,
+        fc.array(fc.nat(), { minLength: 2, maxLength: 4 }),
+        (numbers, how, picks) => {
+          const session = generateSession(new Choices(numbers), { settled: true })
+          for (const pick of picks) {
+            const { chosen } = choice(session, how, pick, [pick + 1])
+            if (!chosen.ok) continue
+            const before = new Set(repairsOf(flatten(session.teller.view)).map(repairKey))
+            commit(session, chosen.span)
+            committed += 1
+            const flat = flatten(session.teller.view)
+            const mixed = new Set(uuids(chosen.span.unanswered))
+            const news = repairsOf(flat).filter(
+              (repair) => !before.has(repairKey(repair)) && !mixed.has(repair.origin),
+            )
+            expect(news.filter(({ kind }) => !BENIGN.has(kind))).toEqual([])
+            const messages = messagesOf(flat)
+            expect(validate({ model: 'm', max_tokens: 9, tools, messages }, profile)).toEqual([])
+            for (const entry of chosen.span.unanswered)
+              expect(uuids(session.teller.view.entries.toArray())).toContain(entry.record.uuid)
+            continueSession(session.teller, new Choices([pick, pick + 7, pick * 3]), { settled: true })
+          }
+        },
+      ),
+      { numRuns: 120 },
+    )
+    expect(committed).toBeGreaterThan(100)
+  })
+})
+
+const outcome: fc.Arbitrary<AskOutcome> = fc.oneof(
+  { weight: 2, arbitrary: fc.constant(GOOD) },
+  fc.constantFrom(
+    said(''),
+    said('x', 'max_tokens'),
+    said('no', 'refusal'),
+    said('<analysis>only</analysis>'),
+    said('<summary>x</summary>', 'model_context_window_exceeded'),
+    said(`<summary>${'long '.repeat(100_000)}</summary>`),
+    { kind: 'stalled', message: 'nothing came' } as const,
+    { kind: 'unavailable', message: 'no parent' } as const,
+    {
+      kind: 'answer',
+      content: [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }],
+      stopReason: 'tool_use',
+    } as const,
+  ),
+  {
+    weight: 3,
+    arbitrary: fc
+      .constantFrom('server', 'overloaded', 'auth', 'not-found', 'invalid-request')
+      .map((kind) => failure(kind)),
+  },
+  {
+    weight: 4,
+    arbitrary: fc
+      .record({
+        over: fc.option(fc.nat({ max: 4_000 })),
+        limit: fc.option(fc.integer({ min: 500, max: 8_000 })),
+      })
+      .map(({ over, limit }) =>
+        failure('overflow', { ...(over === null ? {} : { over }), ...(limit === null ? {} : { limit }) }),
+      ),
+  },
+)
+
+const settings = fc.record({
+  fork: fc.boolean(),
+  isWarm: fc.boolean(),
+  local: fc.constantFrom('last' as const, 'never' as const),
+  retries: fc.nat({ max: 3 }),
+  drops: fc.nat({ max: 3 }),
+  window: fc.constantFrom(null, 2_500, 6_000, 200_000),
+  other: fc.boolean(),
+  charactersPerToken: fc.constantFrom(1, 4),
+})
+
+interface Settings {
+  readonly fork: boolean
+  readonly isWarm: boolean
+  readonly local: 'last' | 'never'
+  readonly retries: number
+  readonly drops: number
+  readonly window: number | null
+  readonly other: boolean
+  readonly charactersPerToken: number
+}
+
+function contextFor(span: Span, given: Settings): ChainContext {
+  const { fork, isWarm, local, retries, drops, window, other, charactersPerToken } = given
+  return contextOf({
+    span,
+    policy: { compact: { chain: { fork, local }, direct: { retries }, headDrop: { retries: drops } } },
+    direct: { window, outputTokens: 600, ...(other ? { model: 'other' } : {}) },
+    context: {
+      isWarm,
+      tokensOf: (entry) => Math.ceil(JSON.stringify(entry.record).length / charactersPerToken),
+    },
+  })
+}
+
+/** What would go out: deadlines and counts aside. */
+function sent(ask: Ask): string {
+  if (ask.kind === 'direct') return JSON.stringify(ask.payload)
+  return ask.kind === 'fork' ? JSON.stringify([ask.kind, ask.message]) : ask.kind
+}
+
+function checkEnd(done: Done, span: Span, local: string): void {
+  if (!done.ok) {
+    expect([local, done.message.length > 20]).toEqual(['never', true])
+    return
+  }
+  const covered = uuids(done.covered)
+  expect(new Set(covered).size).toBe(covered.length)
+  expect(uuids(span.summarised)).toEqual(expect.arrayContaining([...covered]))
+  expect(done.summary.trim().length).toBeGreaterThan(5)
+}
+
+describe('law 9: asking ends', () => {
+  it('whatever comes back: within the calls allowed, never the same request twice, every request one a provider takes', () => {
+    const seen = { local: 0, model: 0, failed: 0, parts: 0, drops: 0 }
+    const strict = createProfile({ window: 200_000 })
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          sessions({ settled: true }),
+          fc.nat({ max: 40 }).map((rounds) => ({ teller: longTalk(rounds) })),
+        ),
+        form,
+        fc.nat(),
+        fc.array(outcome, { minLength: 1, maxLength: 12 }),
+        settings,
+        (session, how, pick, outcomes, given) => {
+          const { chosen } = choice(session, how, pick, [])
+          if (!chosen.ok) return
+          const context = contextFor(chosen.span, given)
+          const { asks, done } = run(context, outcomes, 'Summary:\nx')
+          const models = asks.filter((ask) => ask.kind !== 'local')
+          expect(models.length).toBeLessThanOrEqual(mostCalls(context.policy))
+          const whole = models.filter((ask) => ask.kind !== 'direct' || ask.part === null)
+          expect(whole.length).toBeLessThanOrEqual(mostCalls(context.policy) - MOST_PARTS - 1)
+          expect(done.calls).toBeLessThanOrEqual(models.length)
+          const texts = asks.map(sent)
+          expect(new Set(texts).size).toBe(texts.length)
+          for (const ask of asks) if (ask.kind === 'direct') expect(validate(ask.payload, strict)).toEqual([])
+          for (const ask of asks) {
+            if (ask.kind !== 'direct') continue
+            seen.parts += ask.part === null ? 0 : 1
+            seen.drops += ask.dropped > 0 ? 1 : 0
+          }
+          const isTiny = done.trace.some(({ rung, reason }) => rung === 4 && reason === 'too-large')
+          if (isDone(done) && !isTiny) checkEnd(done, chosen.span, given.local)
+          seen[done.ok ? (done.summarizer === 'local' ? 'local' : 'model') : 'failed'] += 1
+        },
+      ),
+      { numRuns: 250 },
+    )
+    expect(Object.values(seen).every((count) => count > 5)).toBe(true)
+  })
+})
+
+describe('law 3: only what a summariser was shown may leave the view', () => {
+  it('each summarised record was in a call whose answer was taken, or is handed back for the local extractor', () => {
+    const seen = { covered: 0, parts: 0 }
+    const some = fc.constantFrom(
+      GOOD,
+      GOOD,
+      said('no'),
+      failure('overflow'),
+      failure('overflow', { over: 900 }),
+    )
+    const rounds = fc.integer({ min: 1, max: 60 })
+    fc.assert(
+      fc.property(
+        rounds,
+        fc.array(some, { maxLength: 8 }),
+        fc.constantFrom(null, 5_000),
+        (count, chosen, window) => {
+          const outcomes = [...chosen, GOOD]
+          const span = spanOf(longTalk(count))
+          const context = contextOf({
+            span,
+            context: { isWarm: false },
+            direct: { window, outputTokens: 1_000 },
+          })
+          const { asks, done } = run(context, outcomes)
+          if (!done.ok || done.summarizer === 'local') return
+          const taken = asks.filter((_, at) => outcomes[Math.min(at, outcomes.length - 1)] === GOOD)
+          const shown = JSON.stringify(taken)
+          const covered = new Set(uuids(done.covered))
+          for (let round = 0; round < count; round += 1) {
+            expect([round, shown.includes(`content ${round} `)]).toEqual([round, !covered.has(`r${round}`)])
+          }
+          seen.covered += covered.size
+          seen.parts += taken.some((ask) => ask.kind === 'direct' && ask.part !== null) ? 1 : 0
+        },
+      ),
+      { numRuns: 150 },
+    )
+    expect(Object.values(seen).every((times) => times > 5)).toBe(true)
+  })
+})

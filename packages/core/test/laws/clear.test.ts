@@ -1,0 +1,277 @@
+import fc from 'fast-check'
+import type { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import type { ClearProposal } from '../../src/clear/proposal.ts'
+import { type ClearingQuestion, proposeClearing } from '../../src/clear/propose.ts'
+import { advanceRegister } from '../../src/clear/register.ts'
+import { type RegisterRules, registerRules } from '../../src/clear/register-rules.ts'
+import { emptyRegister, type Register } from '../../src/clear/register-state.ts'
+import { NOWHERE } from '../../src/clear/stub.ts'
+import { COLD } from '../../src/clear/temperature.ts'
+import {
+  advance,
+  blocksOf,
+  chooseUndo,
+  createPolicy,
+  createProfile,
+  emptySession,
+  emptyView,
+  flatten,
+  isThinking,
+  isToolResult,
+  isToolUse,
+  MISSING_RESULT_TEXT,
+  messagesOf,
+  type Profile,
+  reduce,
+  scalePolicy,
+  type View,
+  validate,
+} from '../../src/index.ts'
+import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
+import { sessions } from './sessions.ts'
+
+/** Small figures, so that generated sessions, whose results are short but for pictures, come to be cleared. */
+const KEEP = 2
+const MINIMUM = 1_500
+const POLICY = createPolicy({
+  clear: {
+    tools: ['Read', 'Edit'],
+    budget: { keep: KEEP, targetTokens: 2_500, minimumFreedTokens: MINIMUM },
+    idle: { keep: KEEP, minimumFreedTokens: MINIMUM },
+    cached: { fireAt: 3, keep: KEEP },
+  },
+})
+const RULES: RegisterRules = registerRules({
+  estimator: ESTIMATOR,
+  policy: POLICY.clear,
+  largeInput: POLICY.clear.largeInputTokens,
+})
+const SCALED = scalePolicy(POLICY, { window: 200_000, maxOutput: 64_000 })
+
+function questionOf(teller: Teller, overrides: Partial<ClearingQuestion> = {}): ClearingQuestion {
+  return {
+    register: advanceRegister(emptyRegister(RULES), teller.view),
+    policy: POLICY,
+    scaled: SCALED,
+    profile: PLAIN,
+    pins: teller.session.pins,
+    cache: COLD,
+    prices: { rates: RATES, write: 'write5m' },
+    retrieval: NOWHERE,
+    context: { expected: 150_000, high: 150_000 },
+    scale: 1,
+    idleMs: 0,
+    thinkingMode: null,
+    tools: [],
+    thinks: false,
+    ...overrides,
+  }
+}
+
+function clear(teller: Teller, { metadata }: ClearProposal): void {
+  teller.notice('microcompact_boundary', { microcompactMetadata: metadata })
+}
+
+const request = (view: View): string => JSON.stringify(messagesOf(flatten(view)))
+
+/** A session and what would be cleared in it. */
+function clearings(overrides: Partial<ClearingQuestion> = {}) {
+  return sessions()
+    .map(({ teller }) => ({ teller, proposal: proposeClearing(questionOf(teller, overrides)).proposal }))
+    .filter((case_): case_ is { teller: Teller; proposal: ClearProposal } => case_.proposal !== null)
+}
+
+interface Shown {
+  readonly id: string
+  readonly tool: string
+  readonly uuid: string
+  readonly place: number
+  readonly isCleared: boolean
+}
+
+/** Written apart from the register: what a request shows of each answered call. */
+function shownResults(view: View): readonly Shown[] {
+  const tools = new Map<string, string>()
+  const seen = new Set<string>()
+  const shown: Shown[] = []
+  const sent = new Set(
+    messagesOf(flatten(view))
+      .flatMap(({ content }) => blocksOf(content))
+      .filter(isToolResult)
+      .filter(({ content }) => content !== MISSING_RESULT_TEXT)
+      .map(({ tool_use_id }) => tool_use_id),
+  )
+  for (const [place, { record, cleared }] of view.entries.toArray().entries()) {
+    if (record.type !== 'user' && record.type !== 'assistant') continue
+    for (const block of blocksOf(record.message.content)) {
+      if (isToolUse(block)) tools.set(block.id, String(block.name))
+      if (!isToolResult(block) || seen.has(block.tool_use_id)) continue
+      const id = block.tool_use_id
+      const isCleared = cleared?.results.some((result) => result.id === id) === true
+      if (!sent.has(id)) continue
+      seen.add(id)
+      shown.push({ id, tool: tools.get(id) ?? '', uuid: record.uuid, place, isCleared })
+    }
+  }
+  return shown
+}
+
+describe('laws of clearing', () => {
+  it('law 7: clearing then undo gives exactly the requests from before', () => {
+    fc.assert(
+      fc.property(clearings(), ({ teller, proposal }) => {
+        const before = request(teller.view)
+        clear(teller, proposal)
+        expect(request(teller.view)).not.toBe(before)
+        const choice = chooseUndo(teller.view)
+        if (!choice.ok) throw new Error(choice.message)
+        teller.notice(choice.subtype, { of: choice.act.uuid })
+        expect(request(teller.view)).toBe(before)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('clears only what is clearable, seen, unpinned and not among the newest, each result once', () => {
+    fc.assert(
+      fc.property(clearings(), ({ teller, proposal }) => {
+        const { compactedToolIds: ids, clearedInputs = [] } = proposal.metadata
+        const results = shownResults(teller.view).filter(({ tool }) => tool === 'Read' || tool === 'Edit')
+        const newest = results.filter(({ isCleared }) => !isCleared).slice(-KEEP)
+        const answered = teller.view.entries
+          .toArray()
+          .findLastIndex(({ record }) => record.type === 'assistant' && record.isApiErrorMessage !== true)
+        for (const id of [...ids, ...clearedInputs.map(({ toolUseId }) => toolUseId)]) {
+          const result = results.find((each) => each.id === id)
+          expect(result, id).toMatchObject({ isCleared: false })
+          expect(result?.place).toBeLessThan(answered)
+          expect(teller.session.pins).not.toContain(result?.uuid)
+          expect(newest.map((each) => each.id)).not.toContain(id)
+        }
+        expect(new Set(ids).size).toBe(ids.length)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('is idempotent: what was cleared is not proposed again', () => {
+    fc.assert(
+      fc.property(clearings(), fc.boolean(), ({ teller, proposal }, isIdle) => {
+        clear(teller, proposal)
+        const idle = isIdle ? { idleMs: 61 * 60_000 } : { context: { expected: 0, high: 170_000 } }
+        const again = proposeClearing(questionOf(teller, idle)).proposal
+        const both = again?.metadata.compactedToolIds.filter((id) =>
+          proposal.metadata.compactedToolIds.includes(id),
+        )
+        expect(both ?? []).toEqual([])
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('frees what it says, and never less than a rewrite must be worth', () => {
+    fc.assert(
+      fc.property(clearings(), ({ teller, proposal }) => {
+        const tokens = (view: View): number =>
+          ESTIMATOR.payload({ model: '', messages: messagesOf(flatten(view)) })
+        const before = tokens(teller.view)
+        expect(proposal.freedTokens).toBeGreaterThanOrEqual(MINIMUM)
+        clear(teller, proposal)
+        const { clearedInputs = [], clearedAttachmentUUIDs } = proposal.metadata
+        // Inputs and memory files are weighed in a form a little other than that in which they are sent.
+        if (clearedInputs.length + clearedAttachmentUUIDs.length > 0) return
+        expect(before - tokens(teller.view)).toBe(proposal.freedTokens)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('leaves requests valid that were', () => {
+    const profile: Profile = createProfile({
+      roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed', first: 'any' },
+      thinking: { closing: 'allowed', signed: false, firstInModes: [], binding: 'prefix' },
+    })
+    fc.assert(
+      fc.property(clearings({ profile }), ({ teller, proposal }) => {
+        const payload = (view: View) => ({
+          model: 'm',
+          max_tokens: 5,
+          tools: [{ name: 'Read' }],
+          messages: messagesOf(flatten(view)),
+        })
+        const codes = (view: View) => validate(payload(view), profile).map(({ code }) => code)
+        const before = new Set(codes(teller.view))
+        clear(teller, proposal)
+        expect(codes(teller.view).filter((code) => !before.has(code))).toEqual([])
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('law 12: on binding models no thinking stays behind what was cleared, and all before it stays as it was', () => {
+    fc.assert(
+      fc.property(clearings({ profile: BINDING }), ({ teller, proposal }) => {
+        const before = messagesOf(flatten(teller.view))
+        clear(teller, proposal)
+        const after = messagesOf(flatten(teller.view))
+        const changed = after.findIndex(
+          (message, index) =>
+            JSON.stringify(withoutThinking(message)) !== JSON.stringify(withoutThinking(before[index])),
+        )
+        expect(changed).not.toBe(-1)
+        for (const [index, message] of after.entries()) {
+          if (index > changed) expect(blocksOf(message.content).filter(isThinking)).toEqual([])
+          else if (index < changed - 1) expect(message).toEqual(before[index])
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('the register kept up entry by entry is the one made from scratch, after every record', () => {
+    fc.assert(
+      fc.property(sessions(), ({ records }) => {
+        let [session, view] = [emptySession(), emptyView()]
+        let register = emptyRegister(RULES)
+        for (const record of records) {
+          session = reduce(session, record)
+          view = advance(view, session)
+          register = advanceRegister(register, view)
+        }
+        expect(told(register)).toEqual(told(advanceRegister(emptyRegister(RULES), view)))
+      }),
+      { numRuns: 80 },
+    )
+  })
+
+  it('with clearing switched off nothing is proposed', () => {
+    const policy = createPolicy({ switches: { microcompactEnabled: false } })
+    fc.assert(
+      fc.property(sessions(), ({ teller }) => {
+        const { proposal, native } = proposeClearing(questionOf(teller, { policy, idleMs: 90 * 60_000 }))
+        expect([proposal, native]).toEqual([null, null])
+      }),
+      { numRuns: 30 },
+    )
+  })
+})
+
+function withoutThinking(message: { readonly content: unknown } | undefined): unknown {
+  if (message === undefined || !Array.isArray(message.content)) return message
+  return { ...message, content: message.content.filter((block) => !isThinking(block)) }
+}
+
+/** Everything in a register that is not private to a class. */
+function told(register: Register): unknown {
+  const { calls, results, responses, memories, thinkers, supersession, remote, newestRead, pointedAtBy } =
+    register
+  const { active, fresh, deletions, native, thoughtless, asking, askedFrom, answeredAt, promptAt } = register
+  const sorted = (entries: Iterable<readonly [string, unknown]>) =>
+    [...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return [
+    [calls, results, responses, memories, thinkers].map((list) => [...(list as Iterable<unknown>)]),
+    [supersession.superseded, remote, newestRead, pointedAtBy].map((map) => sorted(map)),
+    { active, fresh, deletions, native, thoughtless, asking, askedFrom, answeredAt, promptAt },
+  ]
+}

@@ -1,0 +1,90 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  advance,
+  contextTokens,
+  emptySession,
+  emptyView,
+  isKnown,
+  type Policy,
+  reduce,
+  type SessionRecord,
+  sizeOf,
+  startCalibration,
+} from '../../src/index.ts'
+import { advanceMeter, emptyMeter, growthPerCall, readMeter } from '../../src/plan/meter.ts'
+import { ESTIMATOR, POLICY } from '../clear/situation.ts'
+import { sessions } from './sessions.ts'
+
+const { estimate }: Policy = POLICY
+const CALIBRATION = startCalibration({ scale: 1.2, offset: 5, weight: 2_000 })
+const PREFIX = 1_000
+
+/** Usage on most responses, as providers and logs have it: on some records, at times from the start of a stream. */
+function withUsage(record: SessionRecord, index: number, seed: number): SessionRecord {
+  if (!isKnown(record) || record.type !== 'assistant') return record
+  const kind = (index * 7 + seed) % 5
+  if (kind === 0) return record
+  const usage = {
+    input_tokens: kind === 1 ? 0 : 100 * index,
+    cache_read_input_tokens: kind === 2 ? 5_000 : null,
+    output_tokens: (seed % 3) * 40,
+  }
+  return { ...record, message: { ...record.message, usage } }
+}
+
+describe('the meter', () => {
+  it('law 11: read after every record, it says what counting anew says', () => {
+    fc.assert(
+      fc.property(sessions(), fc.nat({ max: 99 }), fc.boolean(), ({ records }, seed, stripsThinking) => {
+        let [session, view] = [emptySession(), emptyView()]
+        let meter = emptyMeter(ESTIMATOR)
+        for (const [index, record] of records.entries()) {
+          session = reduce(session, withUsage(record, index + 1, seed))
+          view = advance(view, session)
+          meter = advanceMeter(meter, view)
+          const shared = { calibration: CALIBRATION, policy: estimate, stripsThinking, prefix: () => PREFIX }
+          const deleted = seed % 2 === 0 ? [] : [{ type: 'text', text: 'deleted since' }]
+          const tokens = deleted.reduce((sum, block) => sum + ESTIMATOR.block(block), 0)
+          expect(readMeter(meter, { ...shared, deleted: tokens })).toEqual(
+            contextTokens({ ...shared, view, estimator: ESTIMATOR, deleted }),
+          )
+        }
+      }),
+      { numRuns: 80 },
+    )
+  })
+
+  it('law 11: right after a rewrite it is the estimate of the next request, and nothing measured before counts', () => {
+    fc.assert(
+      fc.property(sessions(), ({ teller }) => {
+        teller.notice('microcompact_boundary', {
+          microcompactMetadata: {
+            trigger: 'auto',
+            preTokens: 9,
+            tokensSaved: 9,
+            compactedToolIds: [],
+            clearedAttachmentUUIDs: [],
+          },
+        })
+        const meter = advanceMeter(emptyMeter(ESTIMATOR), teller.view)
+        const tokens = teller.view.entries
+          .toArray()
+          .reduce((sum, entry) => sum + ESTIMATOR.entry(entry), PREFIX)
+        const reading = {
+          calibration: CALIBRATION,
+          policy: estimate,
+          stripsThinking: false,
+          prefix: () => PREFIX,
+          deleted: 0,
+        }
+        expect(readMeter(meter, reading)).toEqual({
+          ...sizeOf(CALIBRATION, tokens, estimate),
+          source: 'estimated',
+        })
+        expect(growthPerCall(meter)).toBeNull()
+      }),
+      { numRuns: 40 },
+    )
+  })
+})

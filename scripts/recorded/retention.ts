@@ -1,0 +1,134 @@
+/**
+ * Retention: what of a session is still there, letter for letter, in the text that replaces it. The facts are found by
+ * rules written apart from the engine's own: this is the measure, not the thing measured.
+ */
+import { blocksOf, isText, isToolResult, isToolUse } from '../../packages/core/src/conversation/block.ts'
+import type { KnownRecord } from '../../packages/core/src/conversation/record.ts'
+import { redact } from '../../packages/core/src/summarize/redact.ts'
+import { decoded } from './recall.ts'
+
+/** A fact is there when every text of it is. */
+export type Fact = readonly string[]
+
+export interface SessionFacts {
+  readonly userMessages: readonly Fact[]
+  readonly editedFiles: readonly Fact[]
+  readonly readFiles: readonly Fact[]
+  /** Last errors of commands that have not succeeded since. */
+  readonly openErrors: readonly Fact[]
+  /** Last errors of those that have. */
+  readonly settledErrors: readonly Fact[]
+}
+
+const WRITTEN_BY_PROGRAMS = /^\s*(?:<command-|<local-command-|<bash-|\[Request interrupted)/
+const EDITS = new Set(['Edit', 'Write', 'MultiEdit', 'NotebookEdit'])
+
+export function sessionFacts(before: readonly KnownRecord[]): SessionFacts {
+  const paths = filePaths(before)
+  const errors = lastErrors(before)
+  return {
+    userMessages: before.flatMap(userMessages),
+    editedFiles: [...paths.edited].map((path) => [path]),
+    readFiles: [...paths.read].filter((path) => !paths.edited.has(path)).map((path) => [path]),
+    openErrors: errors.filter(({ settled }) => !settled).map(({ error }) => [error]),
+    settledErrors: errors.filter(({ settled }) => settled).map(({ error }) => [error]),
+  }
+}
+
+/** How many of the facts are in the text, white space around them aside; both sides without secrets. */
+export function heldIn(text: string, facts: readonly Fact[]): number {
+  return facts.filter((fact) => fact.every((part) => text.includes(redact(part).trim()))).length
+}
+
+function userMessages(record: KnownRecord): readonly Fact[] {
+  if (record.type !== 'user' || record.isMeta === true || record.isCompactSummary === true) return []
+  const texts = blocksOf(record.message.content)
+    .filter(isText)
+    .map((block) => block.text)
+  const said = texts.filter((text) => text.trim() !== '' && !WRITTEN_BY_PROGRAMS.test(text)).join('\n')
+  if (said === '') return []
+  return [said.length <= 4_000 ? [said] : [said.slice(0, 500), said.slice(-500), record.uuid]]
+}
+
+function filePaths(records: readonly KnownRecord[]): { edited: Set<string>; read: Set<string> } {
+  const found = { edited: new Set<string>(), read: new Set<string>() }
+  for (const { name, input } of calls(records)) {
+    const path = typeof input === 'object' && input !== null && 'file_path' in input ? input.file_path : null
+    if (typeof path !== 'string') continue
+    if (EDITS.has(name)) found.edited.add(path)
+    else if (name === 'Read') found.read.add(path)
+  }
+  return found
+}
+
+function calls(records: readonly KnownRecord[]): readonly { name: string; input: unknown; id: string }[] {
+  return records.flatMap((record) =>
+    record.type === 'assistant' ? blocksOf(record.message.content).filter(isToolUse) : [],
+  )
+}
+
+interface LastError {
+  readonly error: string
+  readonly settled: boolean
+}
+
+function lastErrors(records: readonly KnownRecord[]): readonly LastError[] {
+  const commands = new Map<string, string>()
+  for (const { id, input } of calls(records)) {
+    if (typeof input !== 'object' || input === null || !('command' in input)) continue
+    if (typeof input.command === 'string') commands.set(id, bare(input.command))
+  }
+  const last = new Map<string, LastError>()
+  for (const record of records) {
+    if (record.type !== 'user') continue
+    for (const block of blocksOf(record.message.content).filter(isToolResult)) {
+      const command = commands.get(block.tool_use_id)
+      if (command === undefined) continue
+      const before = last.get(command)
+      if (block.is_error === true)
+        last.set(command, { error: decoded(block.content).join('\n').slice(-600), settled: false })
+      else if (before !== undefined) last.set(command, { ...before, settled: true })
+    }
+  }
+  return [...last.values()]
+}
+
+function bare(command: string): string {
+  return command
+    .replace(/^(?:\s*cd [^&]*&&)+/, '')
+    .replace(/(?:\|\s*(?:head|tail)[^|]*)+$/, '')
+    .trim()
+}
+
+export interface NextEdits {
+  readonly edits: number
+  /** In files seen before the cut … */
+  readonly seen: number
+  /** … that the text names together with their last state. */
+  readonly named: number
+}
+
+/** The edits among the next calls, and how many of their files a summary names with its last known state. */
+export function nextEdits(records: readonly KnownRecord[], place: number, text: string): NextEdits {
+  const known = new Set(calls(records.slice(0, place)).flatMap(({ input }) => pathOf(input)))
+  const responses = new Set<string>()
+  const paths: string[] = []
+  for (const record of records.slice(place)) {
+    if (record.type === 'assistant' && record.message.model !== '<synthetic>')
+      responses.add(record.message.id)
+    if (responses.size > 20) break
+    for (const { name, input } of calls([record])) if (EDITS.has(name)) paths.push(...pathOf(input))
+  }
+  const seen = paths.filter((path) => known.has(path))
+  const lines = text.split('\n')
+  const isNamed = (path: string): boolean =>
+    lines.some(
+      (line) => line.includes(path) && /newest text put there: \S|\d lines? when last read/.test(line),
+    )
+  return { edits: paths.length, seen: seen.length, named: seen.filter(isNamed).length }
+}
+
+function pathOf(input: unknown): readonly string[] {
+  const path = typeof input === 'object' && input !== null && 'file_path' in input ? input.file_path : null
+  return typeof path === 'string' ? [path] : []
+}

@@ -1,0 +1,42 @@
+/** What stands in the place of a history when it is compacted without a model: summary and ledger, by the defaults. */
+import type { KnownRecord } from '../../packages/core/src/conversation/record.ts'
+import { createEstimator, type Estimator } from '../../packages/core/src/measure/estimate.ts'
+import { budgetsFor } from '../../packages/core/src/policy/budgets.ts'
+import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
+import { factsOf } from '../../packages/core/src/summarize/facts.ts'
+import { ledgerOf } from '../../packages/core/src/summarize/ledger.ts'
+import { localSummary } from '../../packages/core/src/summarize/local-summary.ts'
+import { modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
+import { estimatorWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
+import { lookUpModel } from '../../packages/wire/src/catalogue/look-up.ts'
+
+/** The estimator of the model a session ran on. */
+export function estimatorFor(model: string | undefined): Estimator {
+  const found = lookUpModel(modelCatalogue, model ?? '')
+  return createEstimator(
+    estimatorWeights(found.found ? found.model.tokenizer : null, DEFAULT_POLICY.estimate),
+  )
+}
+
+export interface Summarised {
+  readonly text: string
+  readonly tokens: number
+  readonly milliseconds: number
+}
+
+export function summarise(history: readonly KnownRecord[], estimate: Estimator): Summarised {
+  const started = performance.now()
+  const { userMessages, ledger } = budgetsFor(DEFAULT_POLICY, null)
+  const { outputTokens } = DEFAULT_POLICY.compact.direct
+  const rules = {
+    form: 'full' as const,
+    tokens: outputTokens,
+    messages: userMessages,
+    files: ledger.files,
+    estimate,
+  }
+  const summary = localSummary(factsOf(history), rules)
+  const names = ledgerOf(history, { tokens: ledger.names, estimate })
+  const text = `${summary.text}\n\n${names.text}`
+  return { text, tokens: estimate.text(text), milliseconds: performance.now() - started }
+}

@@ -1,0 +1,215 @@
+/** The conversation's own side: its log, its view, what has been told of the prefix, and the request that follows. */
+import {
+  type AssembledRequest,
+  advanceTold,
+  assembleRequest,
+  type Block,
+  blocksOf,
+  changesOf,
+  createPolicy,
+  type Epoch,
+  epochRecord,
+  type Flat,
+  type FlatMessage,
+  flatMessagesOf,
+  flatten,
+  frontOf,
+  type HeldEdge,
+  holdEdge,
+  isToolResult,
+  type JsonObject,
+  List,
+  mustHold,
+  NO_EDGE,
+  nothingTold,
+  openEpoch,
+  type PrefixChange,
+  type Present,
+  type Profile,
+  placeSections,
+  type RecordBody,
+  type StandingEpoch,
+  SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
+  section,
+  type Told,
+  type Usage,
+} from '@tidemark/core'
+import { Teller } from 'tidemark/testing'
+
+export interface ToldSideOptions {
+  readonly profile: Profile
+  readonly ttl: '5m' | '1h'
+  readonly clears: boolean
+  readonly tools: readonly JsonObject[]
+  readonly model: string
+  readonly parameters: JsonObject
+}
+
+/** What one request is to say otherwise than the conversation would. */
+export interface Ask {
+  readonly epoch?: (epoch: Epoch) => Epoch
+  readonly messages?: (all: readonly FlatMessage[]) => readonly FlatMessage[]
+  readonly ttl?: '5m' | '1h'
+  readonly extra?: JsonObject
+}
+
+const MARKERS = createPolicy({}).cache.markers
+const WORDS = 'Keep to the rules of the house, and say what you did. '
+
+export class ToldSide {
+  readonly teller: Teller = new Teller('cache')
+  readonly #options: ToldSideOptions
+  present: Present
+  changes: readonly PrefixChange[] = []
+  #told: Told = nothingTold()
+  #flat: Flat | undefined
+  #edge: HeldEdge = NO_EDGE
+  #sent: AssembledRequest | undefined
+  #answeredAt = -1
+
+  constructor(options: ToldSideOptions) {
+    this.#options = options
+    const { tools, model, parameters, ttl } = options
+    this.present = { sections: SECTIONS, tools, model, parameters, ttl: { name: ttl, because: 'cache.ttl' } }
+  }
+
+  get flat(): Flat {
+    this.#advance()
+    return this.#flat ?? flatten(this.teller.view)
+  }
+
+  /** The request that would go out now, with what `ask` changes of it. */
+  request(ask: Ask = {}): AssembledRequest {
+    const standing = this.#settled()
+    const { profile, clears, ttl } = this.#options
+    const flat = this.flat
+    const { rewrittenAt } = this.teller.view
+    const isAnswered = this.#answeredAt > rewrittenAt
+    this.#edge = holdEdge(this.#edge, {
+      firstClearable: this.clearable[0] ?? null,
+      rewrittenAt,
+      isAnswered,
+      flat,
+    })
+    const question = {
+      front: frontOf(changed(standing, ask.epoch), { previous: this.#sent?.front }),
+      flat: ask.messages === undefined ? flat : rewritten(flat, ask.messages),
+      profile,
+      markers: MARKERS,
+      ttl: ask.ttl ?? ttl,
+      clears,
+      edge: this.#edge,
+      ...(ask.extra === undefined ? {} : { extra: ask.extra }),
+    }
+    this.#sent = assembleRequest(question, this.#sent)
+    return this.#sent
+  }
+
+  respond({ content, usage }: { readonly content: readonly Block[]; readonly usage: Usage }): void {
+    const id = this.teller.id('msg')
+    const message = { id, role: 'assistant' as const, model: this.present.model, content, usage }
+    this.teller.assistant(id, content, { message })
+    this.#answeredAt = this.teller.session.tip
+  }
+
+  /** Calls whose results can still be cleared, oldest first: all but the newest three and the stubs. */
+  get clearable(): readonly string[] {
+    const ids = this.teller.view.entries.toArray().flatMap(({ record, cleared }) => {
+      if (record.type !== 'user') return []
+      const results = blocksOf(record.message.content).filter(isToolResult)
+      const gone = new Set(cleared?.results.map(({ id }) => id))
+      return results.map(({ tool_use_id }) => tool_use_id).filter((id) => !gone.has(id))
+    })
+    return ids.slice(0, -3)
+  }
+
+  /** Tier 1 at work: the results of these calls are no longer shown. */
+  clear(compactedToolIds: readonly string[]): void {
+    const figures = { trigger: 'auto', way: 'budget', preTokens: 0, tokensSaved: 0 } as const
+    const microcompactMetadata = { ...figures, compactedToolIds, clearedAttachmentUUIDs: [] }
+    this.teller.notice('microcompact_boundary', { microcompactMetadata })
+  }
+
+  /** Tier 1 by the provider: the results are deleted from the prefix it has cached. */
+  delete(references: readonly string[]): void {
+    const edits = references.map((reference) => ({ type: 'delete', cache_reference: reference }))
+    this.teller.user([{ type: 'cache_edits', edits }], { isMeta: true })
+  }
+
+  /** Tier 2 at work: a summary in place of all. */
+  compact(): void {
+    const { teller } = this
+    teller.batch(() => {
+      const uuid = teller.id('boundary')
+      const compactMetadata = { trigger: 'auto' as const, preTokens: 1 }
+      teller.notice('compact_boundary', {
+        uuid,
+        parentUuid: null,
+        logicalParentUuid: teller.tip,
+        compactMetadata,
+      })
+      teller.user(`Summary: ${WORDS.repeat(40)}`, { parentUuid: uuid, isCompactSummary: true })
+    })
+  }
+
+  #advance(): void {
+    const { session, view } = this.teller
+    this.#told = advanceTold(this.#told, session, view)
+    this.#flat = flatten(view, this.#flat)
+  }
+
+  /** The epoch that stands, once all that is new about the prefix has been told. */
+  #settled(): StandingEpoch {
+    this.#advance()
+    const { profile } = this.#options
+    if (this.#told.standing === null) this.#append([epochRecord(openEpoch(this.present, profile))])
+    const changes: PrefixChange[] = []
+    for (;;) {
+      const { standing } = this.#told
+      if (standing === null || changes.length > 4) throw new Error('the prefix does not settle')
+      const holds = mustHold(this.flat, profile)
+      const rules = { profile, volatile: 'delta', lateTools: 'announce', isBound: false, holds } as const
+      const change = changesOf({ ...this.#told, standing }, this.present, rules)
+      if (change.kind === 'none') {
+        this.changes = changes
+        return standing
+      }
+      changes.push(change)
+      this.#append(change.records)
+    }
+  }
+
+  #append(records: readonly RecordBody[]): void {
+    this.teller.batch(() => {
+      for (const record of records) {
+        if (record.type === 'attachment') this.teller.attachment(record.attachment, { isMeta: true })
+        else if (record.type === 'user') this.teller.system(record.message.content)
+        else this.teller.notice(record.subtype ?? '', { ...record })
+      }
+    })
+    this.#advance()
+  }
+}
+
+const SECTIONS: Present['sections'] = placeSections({
+  attribution: 'x-billing: cache',
+  identity: 'You are a coder.',
+  sections: [
+    section('rules', () => WORDS.repeat(200)),
+    section('tone', () => 'Be brief. '.repeat(50)),
+    SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
+    section('environment', () => 'A machine like any other.'),
+    section('git', () => 'On branch main, clean.'),
+  ],
+}).map(({ name, part, compute }) => ({ name, part, text: String(compute()) }))
+
+function changed(standing: StandingEpoch, change: Ask['epoch']): StandingEpoch {
+  if (change === undefined) return standing
+  const epoch = change(standing.epoch)
+  return { ...standing, epoch, parameters: epoch.parameters }
+}
+
+/** As after a rewrite that no record tells of: a list nobody has seen before. */
+function rewritten(flat: Flat, change: (all: readonly FlatMessage[]) => readonly FlatMessage[]): Flat {
+  return { ...flat, frozen: List.of(change(flatMessagesOf(flat))), tail: [] }
+}

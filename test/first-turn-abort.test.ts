@@ -1,0 +1,108 @@
+/** A turn that is called off over a real connection, in the middle of a reply. */
+import {
+  blocksOf,
+  createPolicy,
+  isKnown,
+  openSession,
+  placeSections,
+  runTurn,
+  type SessionState,
+  type TurnEvent,
+  type TurnHost,
+  type TurnOutcome,
+} from '@tidemark/core'
+import { manualClock, type Script, type ServedSimulator, serveSimulator } from '@tidemark/simulator'
+import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
+import { createAnthropicModel, systemIds } from 'tidemark'
+import { createFakeClock, createMemoryJournal } from 'tidemark/testing'
+import { afterEach, describe, expect, it } from 'vitest'
+
+/** The first answer stops for ever behind its first block, on a clock that stands still; later ones do not. */
+const slow: Script = (_, { index }) =>
+  index === 0
+    ? {
+        blocks: [
+          { type: 'text', text: 'I begin.' },
+          { type: 'text', text: 'I go on.' },
+        ],
+        delays: { blockMs: 60_000 },
+      }
+    : { blocks: [{ type: 'text', text: 'Done.' }] }
+
+const served: ServedSimulator[] = []
+afterEach(async () => {
+  for (const one of served.splice(0)) await one.close()
+})
+
+async function hostOf(): Promise<TurnHost> {
+  const server = await serveSimulator({ script: slow, clock: manualClock() })
+  served.push(server)
+  const looked = lookUpModel(modelCatalogue, 'claude-opus-5')
+  if (!looked.found) throw new Error(looked.reason)
+  return {
+    journal: createMemoryJournal(),
+    model: createAnthropicModel({ baseUrl: server.url, credentials: { style: 'key', secret: 'any' } }),
+    clock: createFakeClock(),
+    ids: systemIds,
+    policy: createPolicy({}),
+    profile: profileFor(looked.model),
+    source: 'sdk',
+    isInteractive: false,
+    pricesOf: () => looked.model.prices,
+    sections: placeSections('You help.'),
+    offered: () => ({ tools: [], model: 'claude-opus-5', parameters: { max_tokens: 100 } }),
+    runTool: () => ({ content: '' }),
+  }
+}
+
+async function calledOff(
+  host: TurnHost,
+  isTime: (event: TurnEvent) => boolean,
+): Promise<{ readonly outcome: TurnOutcome; readonly events: readonly TurnEvent[] }> {
+  const controller = new AbortController()
+  const events: TurnEvent[] = []
+  const asked = { prompt: 'Go.', signal: controller.signal }
+  for await (const event of runTurn(await openSession(host.journal, 's'), asked, host)) {
+    events.push(event)
+    if (isTime(event)) controller.abort()
+    if (event.type === 'turn-ended') return { outcome: event.outcome, events }
+  }
+  throw new Error('a turn ends with its outcome')
+}
+
+function said({ session }: SessionState): readonly string[] {
+  return [...session.records].flatMap((record) => {
+    if (!isKnown(record)) return []
+    if (record.type === 'system') return [`${record.subtype}`]
+    if (record.type !== 'user' && record.type !== 'assistant') return []
+    return blocksOf(record.message.content).map(({ text }) => `${record.type}: ${text}`)
+  })
+}
+
+const replied = (event: TurnEvent, type: string): boolean =>
+  event.type === 'reply' && event.event.type === type
+
+describe('a turn called off over HTTP', () => {
+  it('in the middle of a reply keeps the whole blocks and their price, and the session goes on', async () => {
+    const host = await hostOf()
+    const { outcome, events } = await calledOff(host, (event) => replied(event, 'block-ended'))
+    expect(outcome).toMatchObject({ ok: false, reason: 'aborted' })
+    expect(said(outcome.state)).toEqual(['user: Go.', 'epoch', 'assistant: I begin.'])
+    expect(events.filter(({ type }) => type === 'priced')).toMatchObject([{ totals: { calls: 1 } }])
+    const again = runTurn(outcome.state, { prompt: 'Again.' }, host)
+    const ends: TurnOutcome[] = []
+    for await (const event of again) if (event.type === 'turn-ended') ends.push(event.outcome)
+    expect(ends.map(({ ok, state }) => [ok, said(state).slice(3)])).toEqual([
+      [true, ['user: Again.', 'assistant: Done.']],
+    ])
+  })
+
+  it('before a block was whole says nothing in the conversation, and is paid for', async () => {
+    const host = await hostOf()
+    const { outcome } = await calledOff(host, (event) => replied(event, 'reply-started'))
+    expect(outcome).toMatchObject({ ok: false, reason: 'aborted' })
+    expect(said(outcome.state).slice(0, 2)).toEqual(['user: Go.', 'epoch'])
+    const reopened = await openSession(host.journal, 's')
+    expect(said(reopened)).toEqual(said(outcome.state))
+  })
+})

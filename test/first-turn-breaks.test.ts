@@ -1,0 +1,216 @@
+/** What loses the cache, done to a running session against the simulator: each is told for what it is, and priced. */
+import {
+  createPolicy,
+  isObject,
+  type JsonObject,
+  runTurn,
+  type SessionState,
+  type TurnEvent,
+  type TurnHost,
+} from '@tidemark/core'
+import type { RequestRecord, Simulator } from '@tidemark/simulator'
+import { createMemoryJournal } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { knownProfile } from './first-turn/simulated-host.ts'
+import { Talk } from './first-turn/talk.ts'
+
+interface Scene {
+  readonly talk: Talk
+  readonly state: SessionState
+  readonly requests: readonly RequestRecord[]
+  readonly simulator: Simulator
+}
+
+async function talked({ ttl = '1h', isStill = true }: Change): Promise<Scene> {
+  const requests: RequestRecord[] = []
+  const found: Simulator[] = []
+  const talk = new Talk({
+    journal: createMemoryJournal(),
+    ttl,
+    isStill,
+    onRequest: (record) => requests.push(record),
+    onSimulator: (simulator) => found.push(simulator),
+  })
+  const state = await talk.until(12)
+  const [simulator] = found
+  if (simulator === undefined) throw new Error('a talk has a simulator')
+  return { talk, state, requests, simulator }
+}
+
+interface Change {
+  readonly ttl?: '5m' | '1h'
+  readonly isStill?: boolean
+  /** What the host is from now on. */
+  readonly host?: (host: TurnHost) => Partial<TurnHost>
+  /** What happens to the world. */
+  readonly before?: (scene: Scene) => void | Promise<void>
+  readonly prompt?: JsonObject
+}
+
+/** The events of the first call behind the change, and what the simulator says of it. */
+async function after(change: Change) {
+  const { host, before, prompt } = change
+  const scene = await talked(change)
+  const { talk, state, requests } = scene
+  await before?.(scene)
+  const changed = { ...talk.host, ...host?.(talk.host) }
+  const count = requests.length
+  const said = { type: 'text', text: 'Go on.' }
+  const events: TurnEvent[] = []
+  const asked = { prompt: prompt === undefined ? [said] : [said, { ...prompt, type: String(prompt.type) }] }
+  for await (const event of runTurn(state, asked, changed)) {
+    events.push(event)
+    if (event.type === 'answered') break
+    if (event.type === 'turn-ended' && !event.outcome.ok)
+      throw new Error(JSON.stringify(event.outcome.reason))
+  }
+  return { events, record: requests[count], state, talk }
+}
+
+function withParameters(more: JsonObject): Change {
+  return {
+    host: ({ offered }) => ({
+      offered: () => {
+        const { parameters, ...rest } = offered()
+        const output = isObject(more.output_config) ? { output_config: more.output_config } : {}
+        return { ...rest, parameters: { ...parameters, ...more, ...output } }
+      },
+    }),
+  }
+}
+
+const forgotten = async ({ simulator }: Scene): Promise<void> => {
+  await simulator.fetch('http://simulator.test/_simulator/cache', { method: 'DELETE' })
+}
+
+const PIXEL =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PIXEL } }
+const commit = ({ talk }: Scene): void => {
+  talk.world.commits += 5
+}
+const connect = ({ talk }: Scene): void => {
+  talk.world.extraTools += 3
+}
+const waits =
+  (ms: number) =>
+  async ({ talk }: Scene) =>
+    talk.clock.advance(ms)
+const inline = { cache: { ttl: '1h', volatile: 'inline' } } as const
+
+const BREAKS: readonly (readonly [name: string, change: Change, reason: string, act: string | null])[] = [
+  [
+    'effort',
+    withParameters({ output_config: { effort: 'low' } }),
+    'effort-changed',
+    'changed parameter output_config',
+  ],
+  [
+    'thinking',
+    withParameters({ thinking: { type: 'disabled' } }),
+    'thinking-changed',
+    'changed parameter thinking',
+  ],
+  [
+    'tool choice',
+    withParameters({ tool_choice: { type: 'none' } }),
+    'tool-choice-changed',
+    'changed parameter tool_choice',
+  ],
+  [
+    'a beta',
+    withParameters({ betas: ['context-1m-2025-08-07'] }),
+    'betas-changed',
+    'changed parameter betas',
+  ],
+  [
+    'the model',
+    {
+      host: ({ offered }) => ({
+        offered: () => ({ ...offered(), model: 'claude-sonnet-5' }),
+        profile: knownProfile('claude-sonnet-5'),
+      }),
+    },
+    'model-changed',
+    'changed the model from claude-opus-5 to claude-sonnet-5',
+  ],
+  [
+    'a section at once',
+    { host: () => ({ policy: createPolicy(inline) }), before: commit },
+    'section-changed',
+    'rewrote section git',
+  ],
+  ['an image', { prompt: image }, 'image-added', null],
+  ['five minutes', { ttl: '5m', before: waits(300_000) }, 'expired', null],
+  ['an hour', { before: waits(3_600_000) }, 'expired', null],
+  ['eviction', { before: forgotten }, 'evicted', null],
+]
+
+describe('a cache that is lost', () => {
+  it.each(BREAKS)(
+    'by %s is told with its reason, its tokens and its price',
+    async (_, change, reason, act) => {
+      const { events, record, talk, state } = await after(change)
+      const broke = events.flatMap((event) => (event.type === 'cache-broke' ? [event.event] : []))
+      expect(broke.map((event) => [event.reason.kind, event.ours?.act ?? null])).toEqual([[reason, act]])
+      const [event] = broke
+      const left = talk.calls.at(-1)?.usage
+      const cached = (left?.cache_read_input_tokens ?? 0) + (left?.cache_creation_input_tokens ?? 0)
+      expect([event?.expected, event?.read]).toEqual([cached, record?.usage?.cacheRead])
+      expect(event?.tokensLost).toBe(cached - (record?.usage?.cacheRead ?? 0))
+      const { standing } = state.told
+      const prices = talk.host.pricesOf(record?.model ?? '', record?.at ?? '')
+      const write = change.ttl === '5m' ? prices?.write5m : prices?.write1h
+      const price = ((event?.tokensLost ?? 0) * ((write ?? 0) - (prices?.cacheRead ?? 0))) / 1e6
+      expect(standing?.epoch.ttl?.name).toBe(change.ttl ?? '1h')
+      expect(event?.moneyLost).toBeCloseTo(price, 9)
+    },
+  )
+})
+
+const QUIET: readonly (readonly [name: string, change: Change])[] = [
+  ['a section that changed', { before: commit }],
+  ['a tool that came late', { before: connect }],
+  [
+    'tools in another order',
+    { host: ({ offered }) => ({ offered: () => ({ ...offered(), tools: offered().tools.toReversed() }) }) },
+  ],
+  [
+    'a tool that is gone',
+    { host: ({ offered }) => ({ offered: () => ({ ...offered(), tools: offered().tools.slice(1) }) }) },
+  ],
+  ['more output', withParameters({ max_tokens: 9_000 })],
+  ['a pause within its life', { before: waits(3_000_000) }],
+]
+
+describe('a cache that is kept', () => {
+  it.each(QUIET)('over %s is no news', async (_, change) => {
+    const { events } = await after(change)
+    const told = events.flatMap((event) => (event.type === 'cache-judged' ? [event.outcome] : []))
+    expect(told).toMatchObject([{ kind: 'read' }])
+    expect(events.filter(({ type }) => type === 'cache-broke' || type === 'act-paid')).toEqual([])
+  })
+})
+
+describe('an epoch behind words that are no longer true', () => {
+  it('is followed by new words, not by another', async () => {
+    const policy = createPolicy(inline)
+    const { events } = await after({ isStill: false, host: () => ({ policy }), before: commit })
+    const changes = events.flatMap((event) => (event.type === 'prefix-changed' ? [event.change.kind] : []))
+    expect(changes).toEqual(['epoch', 'delta'])
+  })
+})
+
+describe("the provider's own diagnosis", () => {
+  it.each([
+    ['the model', BREAKS[4]?.[1] ?? {}, 'model'],
+    ['a section at once', BREAKS[5]?.[1] ?? {}, 'system'],
+    ['effort', BREAKS[0]?.[1] ?? {}, 'other'],
+  ])('of %s stands beside ours and agrees', async (_, change, zone) => {
+    const { events } = await after(change)
+    const broke = events.flatMap((event) => (event.type === 'cache-broke' ? [event.event] : []))
+    expect(
+      broke.map(({ provider, evidence }) => [provider?.zone, evidence.includes('the provider agrees')]),
+    ).toEqual([[zone, true]])
+  })
+})

@@ -80,8 +80,8 @@ export const mutants: readonly Mutant[] = [
     name: 'undo-forgets-what-came-since',
     law: 'law 7: undo',
     file: 'packages/core/src/view/view.ts',
-    find: 'if (!gone.some((taken) => isOwn(item.record, taken))) next = pushed(next, item)',
-    replace: 'void item',
+    find: 'for (const item of withoutThinking(come, record.clearedThinking)) next = pushed(next, item)',
+    replace: 'void withoutThinking(come, record.clearedThinking)',
     tests: [`${LAWS}/undo`],
   },
   {

@@ -239,7 +239,8 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'a gap of five minutes',
     reason: { kind: 'expired', ttl: '5m', gapMs: 300_000 },
     fact: '5 min 0 s went by since the request before, and an entry lives 5m',
-    advice: 'A longer lifetime, or a clearing before the next prompt, would have cost less.',
+    advice:
+      'An hour would have outlasted the pause, at dearer writes: cache.ttl "auto" weighs that by the gaps of the session.',
     befall: (talk) => talk.clock.advance(290_000),
     word: null,
   },
@@ -247,7 +248,8 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'a gap of more than five minutes',
     reason: { kind: 'expired', ttl: '5m', gapMs: 310_000 },
     fact: '5 min 10 s went by since the request before, and an entry lives 5m',
-    advice: 'A longer lifetime, or a clearing before the next prompt, would have cost less.',
+    advice:
+      'An hour would have outlasted the pause, at dearer writes: cache.ttl "auto" weighs that by the gaps of the session.',
     befall: (talk) => talk.clock.advance(300_000),
     word: null,
   },
@@ -255,7 +257,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'a gap of more than an hour',
     reason: { kind: 'expired', ttl: '1h', gapMs: 3_610_000 },
     fact: '60 min 10 s went by since the request before, and an entry lives 1h',
-    advice: 'A longer lifetime, or a clearing before the next prompt, would have cost less.',
+    advice: 'After such a pause all is written again: clear or compact before the next prompt.',
     befall: (talk) => talk.clock.advance(3_600_000),
     options: { ttl: '1h' },
     word: null,

@@ -41,6 +41,8 @@ describe('help and version', () => {
 
       Commands:
         inspect [options] [paths...]  show where the context and the money of past sessions went
+        compact [options] <file>      compact a session: shows plan, draft and receipt; -o writes a
+                                      session that goes on from there
         sessions                      list, search and delete Tidemark's own sessions
         repair [options] <file>       write a clean copy of a damaged session; the session itself is only
                                       read
@@ -50,6 +52,8 @@ describe('help and version', () => {
                                       true prompt cache
         start [options]               show a sample session: as its log, as the view a model is shown, and
                                       as a request
+        tour [options]                see it work: a sample session cleared, compacted, undone and billed
+                                      on a simulated model
         help [command]                print the help of a command
       "
     `)

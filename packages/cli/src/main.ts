@@ -23,6 +23,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   addSessionCommands(program, terminal, outcome)
   addSimulate(program, terminal, outcome)
   addStart(program, terminal)
+  addTour(program, terminal, outcome)
   nameHelp(program, program.name())
   try {
     await program.parseAsync(args.length === 0 ? ['--help'] : [...askedOf(program, args)], { from: 'user' })
@@ -110,4 +111,15 @@ function addStart(program: Command, terminal: Terminal): void {
     .description('show a sample session: as its log, as the view a model is shown, and as a request')
     .option('--json', 'print one JSON value: { session, view, request, findings }')
     .action((options: { readonly json?: boolean }) => start(options, terminal))
+}
+
+function addTour(program: Command, terminal: Terminal, outcome: Outcome): void {
+  program
+    .command('tour')
+    .description('see it work: a sample session cleared, compacted, undone and billed on a simulated model')
+    .option('--json', 'print one JSON value: { steps }')
+    .action(async (options: { readonly json?: boolean }) => {
+      const { tour } = await import('./commands/tour.ts')
+      outcome.code = await tour(options, terminal)
+    })
 }

@@ -14,6 +14,8 @@ export interface Terminal {
   readonly columns: number
   /** Standard error is a terminal: progress may be shown there. */
   readonly isErrorTty?: boolean
+  /** Standard input is a terminal: a person can be asked. */
+  readonly isInputTty?: boolean
   /** The person wants it to end: nothing may be left half-written. */
   readonly interrupted?: AbortSignal
   /** Asks the person; null where nobody is there to answer. */
@@ -28,6 +30,7 @@ export function processTerminal(from: NodeJS.Process, interrupted?: AbortSignal)
     isTty: from.stdout.isTTY === true,
     columns: columnsOf(from.stdout.columns, from.env.COLUMNS),
     isErrorTty: from.stderr.isTTY === true,
+    isInputTty: from.stdin.isTTY === true,
     ...(interrupted === undefined ? {} : { interrupted }),
     ask: (question) => (from.stdin.isTTY === true ? askAt(from, question) : Promise.resolve(null)),
   }
@@ -44,7 +47,8 @@ async function askAt(from: NodeJS.Process, question: string): Promise<string | n
   try {
     return await new Promise((answer) => {
       lines.once('close', () => answer(null))
-      void lines.question(question).then(answer)
+      // Ctrl-C is no answer either.
+      void lines.question(question).then(answer, () => answer(null))
     })
   } finally {
     lines.close()

@@ -13,6 +13,7 @@ export type TidemarkErrorCode =
   | 'busy'
   | 'closed'
   | 'io-failed'
+  | 'locked'
   | 'newer-format'
   | 'not-a-session'
 

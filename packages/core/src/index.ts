@@ -10,7 +10,7 @@ export type { BreakRules, CacheAnswer, CacheOutcome } from './breaks/outcome.ts'
 export { type ProviderWord, providerWord } from './breaks/provider-word.ts'
 export type { Circumstance, Difference, MessageDifference, ProviderZone, Reason } from './breaks/reason.ts'
 export type { Hand, SentMarker, SentParameters, SentPiece, SentRequest } from './breaks/sent.ts'
-export { type Sending, sentRequest, type WatchedRequest } from './breaks/sent-request.ts'
+export { type Sending, sentParameters, sentRequest, type WatchedRequest } from './breaks/sent-request.ts'
 export { announceAct, type CacheWatch, emptyCacheWatch, takeSnapshot } from './breaks/watch.ts'
 export { agentsCarrier, type BackgroundAgent } from './carry/agents.ts'
 export {
@@ -127,6 +127,7 @@ export {
 export { List } from './conversation/list.ts'
 export type {
   ClearedInput,
+  ClearedMedia,
   ClearWay,
   CompactCause,
   CompactMetadata,
@@ -214,6 +215,7 @@ export type {
   ReplyStarted,
   ReplyUpdated,
 } from './engine/reply.ts'
+export { afterAnswer } from './engine/rewrite/after-answer.ts'
 export { type Arrived, arrive } from './engine/rewrite/arrive.ts'
 export { type Cleanup, type CleanupFault, MAIN, type Rewritten } from './engine/rewrite/cleanups.ts'
 export { type Committed, commitCompaction } from './engine/rewrite/commit.ts'
@@ -287,7 +289,14 @@ export {
   sizeOf,
   startCalibration,
 } from './measure/calibration.ts'
-export type { BilledCall, PricedCall, PriceList } from './measure/call-price.ts'
+export {
+  addTokens,
+  type BilledCall,
+  NO_TOKENS,
+  type PricedCall,
+  type PriceList,
+  priceCall,
+} from './measure/call-price.ts'
 export { CHARACTER_CLASSES, type CharacterClass } from './measure/character-classes.ts'
 export { createEstimator, type Estimator } from './measure/estimate.ts'
 export {
@@ -312,8 +321,9 @@ export {
 export type { ReminderRule } from './measure/estimator-reminders.ts'
 export { countOf } from './measure/figure.ts'
 export { type LadderState, standOn } from './measure/ladder.ts'
+export { loggedCall } from './measure/logged-call.ts'
 export { addMoney, type Money, NO_MONEY } from './measure/money.ts'
-export type { Amount, MoneyTotals } from './measure/money-totals.ts'
+export { type Amount, COMPACTION, type MoneyTotals } from './measure/money-totals.ts'
 export { type PricesOf, priceOf, priceTokens, priceUncached } from './measure/price.ts'
 export { type Prices, type PriceTier, type Rates, ratesFor } from './measure/prices.ts'
 export { advanceMoney, moneyTotals, noMoney, type SessionMoney } from './measure/session-money.ts'
@@ -365,7 +375,14 @@ export {
   type SwitchReading,
 } from './policy/switches.ts'
 export { type AssembledRequest, type AssembleQuestion, assembleRequest } from './prompt/assemble.ts'
-export { proposeSize, type SizeProposal } from './prompt/budget.ts'
+export {
+  type BudgetRules,
+  bytesAround,
+  proposeSize,
+  type RequestSize,
+  type SizedRequest,
+  type SizeProposal,
+} from './prompt/budget.ts'
 export { type ChangeCause, type ChangeRules, changesOf, type PrefixChange } from './prompt/changes.ts'
 export type { MessageList } from './prompt/count.ts'
 export { type HeldEdge, holdEdge, NO_EDGE } from './prompt/edge.ts'
@@ -373,7 +390,7 @@ export { type EpochTurn, hasBoundThinking, openEpoch, type Present, turnEpoch } 
 export { type Forecast, type ForecastReason, forecastRead } from './prompt/forecast.ts'
 export { type CacheSafeParams, captureParams, type ForkOutcome, fork, readShare } from './prompt/fork.ts'
 export { type Front, frontOf } from './prompt/front.ts'
-export { type GapTally, NO_GAPS, tallyGap } from './prompt/gaps.ts'
+export { type GapTally, longLifeSaves, NO_GAPS, tallyGap } from './prompt/gaps.ts'
 export { mustHold } from './prompt/hold.ts'
 export { learnFromFork, learnFromResponse } from './prompt/learn.ts'
 export { cacheExpiry, type Lineage, NO_LINEAGE } from './prompt/lineage.ts'
@@ -404,7 +421,7 @@ export {
 } from './prompt/spell.ts'
 export { type CallerPrompt, placeSections, type SystemPrompt } from './prompt/system-prompt.ts'
 export { epochRecord, type RecordBody } from './prompt/tell.ts'
-export { advanceTold, nothingTold, type StandingEpoch, type Told } from './prompt/told.ts'
+export { advanceTold, mergeParameters, nothingTold, type StandingEpoch, type Told } from './prompt/told.ts'
 export { orderTools } from './prompt/tool-order.ts'
 export { chooseTtl, type Entitlement, type TtlQuestion, ttlFor } from './prompt/ttl.ts'
 export type { Measure } from './retrieve/fit-text.ts'
@@ -496,6 +513,7 @@ export type { FlatMessage } from './view/draft.ts'
 export type { Cleared, Entry } from './view/entry.ts'
 export { type Flat, flatMessagesOf, flatten, messagesOf, repairsOf } from './view/flatten.ts'
 export { MISSING_RESULT_TEXT, missingResult } from './view/pairing.ts'
+export { isShown, partsOf } from './view/parts.ts'
 export type { ApiMessage, Payload, Role } from './view/payload.ts'
 export type { Repair, RepairKind } from './view/repair.ts'
 export { type OpenCall, openCalls, settlingRecord } from './view/settle.ts'

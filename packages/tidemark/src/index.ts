@@ -4,6 +4,35 @@ export { REDACTED, redact, redactAll } from '@tidemark/core'
 export { type BlobFolderOptions, createBlobFolder } from './blobs/blob-folder.ts'
 export { type DiskCarriersOptions, diskCarriers } from './carry/disk-carriers.ts'
 export { createDiskReader } from './carry/disk-reader.ts'
+export { compactLog } from './compact/compact-log.ts'
+export type {
+  CompactedLog,
+  CompactLogOptions,
+  CompactLogRefusal,
+  WrittenLog,
+} from './compact/compact-options.ts'
+export type {
+  CompactionPreview,
+  CompactionReport,
+  PlannedCompaction,
+  Portion,
+} from './compact/compact-report.ts'
+export type { CompactionStep } from './compact/compaction-trace.ts'
+export { createOneLogJournal } from './compact/one-log-journal.ts'
+export type { CompactionPrice } from './compact/price.ts'
+export {
+  type UndoLogOptions,
+  type UndoneLog,
+  type UndoPreview,
+  type UndoReport,
+  undoLog,
+} from './compact/undo-log.ts'
+export {
+  outProblem,
+  type SessionWriting,
+  type WriteSessionOptions,
+  writeSession,
+} from './compact/write-session.ts'
 export {
   type ExportedLog,
   type ExportLogOptions,
@@ -87,6 +116,39 @@ export {
   type TraceUsage,
 } from './replay/trace.ts'
 export type { LifetimeFound } from './replay/trace-lifetime.ts'
+export { type AnthropicOptions, anthropic, type GivenPrices } from './session/anthropic.ts'
+export type { Breakdown, MessageShare, Share } from './session/breakdown.ts'
+export type { ContextLeft } from './session/context-left.ts'
+export type { EventStream } from './session/event-stream.ts'
+export {
+  assistant,
+  attachment,
+  type Said,
+  type SaidAttachment,
+  type SaidMessage,
+  type ToolResultOptions,
+  toolResult,
+  user,
+} from './session/messages.ts'
+export type { ConnectSettings, ModelChoice } from './session/model-choice.ts'
+export type { NextOptions, NextOutcome, ReadyRequest, RequestBody } from './session/next.ts'
+export type { Carriers, SessionPlace, TidemarkOptions } from './session/options.ts'
+export type { Busy, CompactOptions, PinOutcome } from './session/rewrite.ts'
+export type { Run, RunOptions, RunOutcome } from './session/run.ts'
+export type { Session } from './session/session.ts'
+export type { EventOf, SessionEvent, SessionEventType } from './session/session-event.ts'
+export type { SwitchOutcome, SwitchRefused } from './session/switch-model.ts'
+export { createTidemark, type OpenOptions, type Tidemark } from './session/tidemark.ts'
+export type {
+  GivenTools,
+  RunCall,
+  Tool,
+  ToolContext,
+  ToolDefinitions,
+  ToolOutput,
+  Tools,
+} from './session/tools.ts'
+export { createDeadlines } from './system/deadlines.ts'
 export { type Fate, type Processes, type ProcessMark, systemProcesses } from './system/processes.ts'
 export { systemClock } from './system/system-clock.ts'
 export { systemIds } from './system/system-ids.ts'

@@ -98,10 +98,11 @@ export function begun(lifetime: '5m' | '1h' = '5m', fields: Fields = {}): ToldLo
 interface Others {
   readonly agents?: ReadLog['agents']
   readonly elsewhere?: ReadonlySet<string>
+  readonly meta?: ReadLog['meta']
 }
 
 export function report({ records }: ToldLog, others: Others = {}): CacheReport {
-  const { agents = [], elsewhere = new Set() } = others
+  const { agents = [], elsewhere = new Set(), meta } = others
   const own = callsOf(
     records.map(({ record }) => record),
     { elsewhere },
@@ -112,7 +113,8 @@ export function report({ records }: ToldLog, others: Others = {}): CacheReport {
       { elsewhere, agent },
     ),
   )
-  return breaksOf({ records, agents }, [...own, ...theirs], modelCatalogue)
+  const log = { records, agents, ...(meta === undefined ? {} : { meta }) }
+  return breaksOf(log, [...own, ...theirs], modelCatalogue)
 }
 
 /** An answer that read nothing. */

@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { readSince, SORT_KEYS } from 'tidemark'
 import type { Terminal } from '../terminal.ts'
+import { addCompact } from './add-compact.ts'
 import { type ExportChoices, exportSession } from './export.ts'
 import { type InspectChoices, inspect } from './inspect.ts'
 import { repair } from './repair.ts'
@@ -14,6 +15,7 @@ export interface Outcome {
 
 export function addSessionCommands(program: Command, terminal: Terminal, outcome: Outcome): void {
   addInspect(program, terminal, outcome)
+  addCompact(program, terminal, outcome)
   addSessions(program, terminal, outcome)
   addRepair(program, terminal, outcome)
   addExport(program, terminal, outcome)

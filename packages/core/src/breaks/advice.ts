@@ -1,4 +1,4 @@
-/** What can be done about it, in a sentence, for each reason. */
+/** What can be done about it, in a sentence, for each reason: only what is certain to help. */
 import type { Reason } from './reason.ts'
 
 const KEEP_PARAMETERS = 'Keep it the same for the session, or change it right after a compaction.'
@@ -7,7 +7,18 @@ const KEEP_SECTIONS = 'Append what changes as a delta; the system prompt takes i
 const KEEP_MARKERS = 'Ask for the same lifetime and scope throughout a session.'
 const KEEP_MESSAGES = 'Leave what was sent as it is: add to the end, or clear in batches.'
 
-export const ADVICE: Readonly<Record<Reason['kind'], string>> = {
+const HOUR_MS = 3_600_000
+
+/** An hour's life is named only where it would have outlasted the pause; whether it pays is for the gaps to say. */
+export function adviceFor(reason: Reason): string {
+  const isOutlasted = reason.kind === 'expired' && reason.ttl === '5m' && reason.gapMs < HOUR_MS
+  return isOutlasted ? LONGER_LIFE : ADVICE[reason.kind]
+}
+
+const LONGER_LIFE =
+  'An hour would have outlasted the pause, at dearer writes: cache.ttl "auto" weighs that by the gaps of the session.'
+
+const ADVICE: Readonly<Record<Reason['kind'], string>> = {
   'model-changed': 'Each model has a cache of its own: switch right after a compaction.',
   'speed-changed': KEEP_PARAMETERS,
   'effort-changed': KEEP_PARAMETERS,
@@ -32,7 +43,7 @@ export const ADVICE: Readonly<Record<Reason['kind'], string>> = {
   'message-changed': KEEP_MESSAGES,
   'message-removed': KEEP_MESSAGES,
   'message-inserted': KEEP_MESSAGES,
-  expired: 'A longer lifetime, or a clearing before the next prompt, would have cost less.',
+  expired: 'After such a pause all is written again: clear or compact before the next prompt.',
   'look-back-outrun': 'A lagging marker keeps such turns within reach.',
   'told-by-provider': 'Look at what stands between us and the provider: a gateway, a proxy, another client.',
   evicted: 'Nothing to do here; where it happens often, ask the provider.',

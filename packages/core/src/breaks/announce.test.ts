@@ -52,6 +52,25 @@ function compactedTalk(from: Talk): Talk {
 
 const clearing = { kind: 'clearing', act: 'cleared 6 results', freedTokens: 6_000 } as const
 
+describe('a fork', () => {
+  it('that misses is not laid to a clearing that its parent has paid for', () => {
+    const watcher = createWatcher()
+    const fork = (from: Talk, at: number): SentRequest => ({
+      ...requestOf(from, at),
+      source: 'session_memory',
+      forkOf: MAIN,
+    })
+    watcher.send(requestOf(talk, 0))
+    expect(watcher.send(fork(talk, 1_000)).outcome.kind).toBe('read')
+    for (const source of [MAIN, 'session_memory']) watcher.announce(source, clearing)
+    const cleared = clearedTalk(talk)
+    expect(watcher.send(requestOf(cleared, 2_000)).outcome.kind).toBe('ours')
+    watcher.cache.evict()
+    const { outcome } = watcher.send(fork(cleared, 3_000))
+    expect(outcome).toMatchObject({ kind: 'broke', event: { reason: { kind: 'evicted' }, ours: null } })
+  })
+})
+
 describe('not breaks', () => {
   it('the first call of a source', () => {
     expect(createWatcher().send(requestOf(talk, 0)).outcome).toEqual({ kind: 'first' })

@@ -3,7 +3,7 @@ import type { ProviderWord } from './provider-word.ts'
 import type { Difference, Reason } from './reason.ts'
 
 export interface BreakEvent {
-  /** When the request was sent, in milliseconds. */
+  /** When the request was sent, in milliseconds. A report on a log has the time of the answer, which logs tell. */
   readonly at: number
   readonly source: string
   readonly model: string

@@ -132,6 +132,27 @@ describe('several things at once', () => {
     expect(event.reason).toEqual({ kind: 'told-by-provider', zone: 'tools' })
   })
 
+  it('does not take it for a reason that the provider could not look', () => {
+    const word = { zone: 'other', missedTokens: null, said: 'unavailable', isVague: true } as const
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    watcher.cache.evict()
+    const lost = eventIn(watcher.send(requestOf(next, 1_000), { word }))
+    expect(lost.reason).toEqual({ kind: 'evicted' })
+    expect(lost.evidence).toMatch(/the provider cannot tell: unavailable$/)
+  })
+
+  it('lets it back a change of a parameter', () => {
+    const word = { zone: 'other', missedTokens: null, said: 'unavailable', isVague: true } as const
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    const sent = requestOf(next, 1_000)
+    const changed = { ...sent, parameters: { ...sent.parameters, effort: 'low' } }
+    const event = eventIn(watcher.send(changed, { word }))
+    expect(event.reason.kind).toBe('effort-changed')
+    expect(event.evidence).toMatch(/the provider may agree: unavailable$/)
+  })
+
   it('quotes no secret of what changed', () => {
     const redact = (text: string): string => text.replaceAll(/key-\w+/g, '[redacted]')
     const watcher = createWatcher({ ...RULES, redact })

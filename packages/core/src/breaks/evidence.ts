@@ -23,7 +23,8 @@ export function evidenceOf({ expected, read, gapMs, explanation, word }: Facts):
   ].join('. ')
 }
 
-function wordText({ said, missedTokens }: ProviderWord, agrees: boolean): string {
+function wordText({ said, missedTokens, isVague }: ProviderWord, agrees: boolean): string {
   const size = missedTokens === null ? '' : ` (${countText(missedTokens)} tokens)`
+  if (isVague === true) return `the provider ${agrees ? 'may agree' : 'cannot tell'}: ${said}${size}`
   return `the provider ${agrees ? 'agrees' : 'says otherwise'}: ${said}${size}`
 }

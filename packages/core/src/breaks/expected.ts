@@ -1,15 +1,14 @@
 /** What should be read: what the last call left behind, as far as this request repeats it. */
 import { type Block, isThinking } from '../conversation/block.ts'
-import { endsTurn } from '../conversation/turn-end.ts'
 import { partsOfBlock } from '../measure/estimate-parts.ts'
 import { blocksIn, type Counted, messageAt, messageCount } from '../prompt/count.ts'
+import { messageHolding } from '../prompt/marks.ts'
 import type { PricedAnnouncement } from './announcement.ts'
 import { lastMarked, readableEntry } from './entries.ts'
 import type { CacheFigures } from './figures.ts'
 import { messageDifference } from './message-difference.ts'
 import { isBefore, type Place, partingOf } from './parting.ts'
 import type { MessageDifference } from './reason.ts'
-import type { SentRequest } from './sent.ts'
 import type { Answered, Pending } from './watch.ts'
 
 export interface ReadingRules {
@@ -43,14 +42,14 @@ export function expectationOf({ pending, against, counted, rules }: ExpectationQ
   const found = partingOf(against.sent.messages, sent.messages)
   if (found === null || isBefore(lastMarked(against.sent), found)) {
     // Announced, and not in the messages: it is the provider that clears, and nobody knows where.
-    const tokens = isClearing ? 0 : whole(sent, against, rules)
+    const tokens = isClearing ? 0 : whole(against, counted, rules)
     return { tokens, parting: null, change: null, floor: 0 }
   }
   const floor =
     readableEntry({ entries: against.entries, sent, counted, lookBack: rules.lookBack, limit: found })
       ?.tokens ?? 0
   const change = messageDifference({ before: against.sent, after: sent, place: found })
-  const tokens = change === null || isClearing ? floor : whole(sent, against, rules)
+  const tokens = change === null || isClearing ? floor : whole(against, counted, rules)
   return { tokens, parting: found, change, floor }
 }
 
@@ -65,29 +64,21 @@ export function withoutDeleted(
   return deleted === null ? null : Math.max(0, expected - Math.max(0, deleted - edits.deletedBefore))
 }
 
-function whole(sent: SentRequest, against: Answered, { stripsFinishedTurns }: ReadingRules): number {
-  const start = turnStart(against.sent)
-  const isOver = stripsFinishedTurns && turnStart(sent) > start
-  return Math.max(0, against.cached - (isOver ? thinkingTokens(against.sent, start) : 0))
-}
-
-/** The message that ended the newest finished turn, -1 where none has. */
-function turnStart({ messages }: SentRequest): number {
-  for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
-    const message = messageAt(messages, index)?.message
-    if (message !== undefined && endsTurn(message)) return index
-  }
-  return -1
+/** Counted while the request was made: where nothing is left out, nothing has to be looked for. */
+function whole(against: Answered, counted: Counted, { stripsFinishedTurns }: ReadingRules): number {
+  const isOver = stripsFinishedTurns && counted.end.prompt > against.counted.end.prompt
+  return Math.max(0, against.cached - (isOver ? thinkingTokens(against.counted) : 0))
 }
 
 /** Seen on real sessions, a little high: better to expect too little than to see a break where there is none. */
 const TEXT_PER_TOKEN = 3
 const CIPHER_PER_TOKEN = 4.9
 
-/** The thinking of the turn that the request went on with. */
-function thinkingTokens({ messages }: SentRequest, start: number): number {
+/** The thinking of the turn that the request went on with: what stands behind the newest end of one. */
+function thinkingTokens(counted: Counted): number {
   let tokens = 0
-  for (let index = start + 1; index < messageCount(messages); index += 1) {
+  const { messages, end } = counted
+  for (let index = messageHolding(counted, end.prompt + 1); index < messageCount(messages); index += 1) {
     const message = messageAt(messages, index)
     const blocks = message === undefined ? [] : blocksIn(message)
     for (const block of blocks) if (isThinking(block)) tokens += thoughtTokens(block)

@@ -52,14 +52,20 @@ function explains(difference: Difference, miss: Miss): boolean {
 }
 
 function circumstanceOf(miss: Miss): Circumstance {
-  const { sent, against, word, lookBack } = miss
+  const { against, word, lookBack } = miss
+  const lapsed = lapseOf(miss)
+  if (lapsed !== null) return lapsed
+  if (!reaches(miss, lastMarked(against.sent))) return { kind: 'look-back-outrun', lookBack }
+  if (word !== null && word.isVague !== true) return { kind: 'told-by-provider', zone: word.zone }
+  return { kind: 'evicted' }
+}
+
+/** The pause that outlasted what was kept; null where it lives. */
+export function lapseOf({ sent, against }: Pick<Miss, 'sent' | 'against'>): Circumstance | null {
   const marker = against.sent.markers.at(-1)
   const gapMs = sent.at - against.usedAt
-  if (marker !== undefined && gapMs >= marker.seconds * 1000)
-    return { kind: 'expired', ttl: marker.ttl, gapMs }
-  if (!reaches(miss, lastMarked(against.sent))) return { kind: 'look-back-outrun', lookBack }
-  if (word !== null) return { kind: 'told-by-provider', zone: word.zone }
-  return { kind: 'evicted' }
+  if (marker === undefined || gapMs < marker.seconds * 1000) return null
+  return { kind: 'expired', ttl: marker.ttl, gapMs }
 }
 
 /** The same reasons without secrets: of a value that changed only what `redact` leaves of it. */

@@ -126,5 +126,6 @@ function signed(added: readonly string[], removed: readonly string[]): string {
 
 function characters(count: number): string {
   if (count === 0) return 'same length'
-  return `${count > 0 ? '+' : '−'}${countText(Math.abs(count))} characters`
+  const many = Math.abs(count)
+  return `${count > 0 ? '+' : '−'}${countText(many)} ${many === 1 ? 'character' : 'characters'}`
 }

@@ -8,7 +8,7 @@ import { diffText } from './diff-text.ts'
 import { differencesOf } from './differences.ts'
 import { evidenceOf } from './evidence.ts'
 import { type Expectation, expectationOf, type ReadingRules, withoutDeleted } from './expected.ts'
-import { type Explanation, explain, redacted } from './explain.ts'
+import { type Explanation, explain, lapseOf, redacted } from './explain.ts'
 import type { CacheFigures } from './figures.ts'
 import { isBreak, moneyLost, type Reading, ratesOf, tokensLost } from './loss.ts'
 import type { BreakRules, CacheAnswer, CacheOutcome } from './outcome.ts'
@@ -88,9 +88,23 @@ function read(given: Compared): CacheOutcome {
   const rates = ratesOf(usage, figures.first, rules.prices)
   if (isBreak(reading, rules.policy)) return broke(given, reading, rates)
   const act = quietAct(pending.announced)
-  const paid = act === null ? null : actPaid(given, { act, kept: keptBy(act, given, expected) }, rates)
+  const kept = act === null ? expected : keptBy(act, given, expected)
+  if (act !== null && isLapsed(given)) return lapsed(given, { ...reading, expected: kept }, rates)
+  const paid = act === null ? null : actPaid(given, { act, kept }, rates)
   if (paid !== null) return { kind: 'ours', act: paid }
   return { kind: 'read', expected, read: figures.first.cacheRead }
+}
+
+function isLapsed({ pending: { sent }, against }: Compared): boolean {
+  return lapseOf({ sent, against }) !== null
+}
+
+/** The act came when all was lost already: what had to be processed again is no price of it. */
+function lapsed(given: Compared, reading: Reading, rates: Rates | null): CacheOutcome {
+  if (!isBreak(reading, given.rules.policy))
+    return { kind: 'read', expected: reading.expected, read: reading.tokens.cacheRead }
+  const differences = given.differences.filter(({ kind }) => !kind.startsWith('message-'))
+  return broke({ ...given, differences }, reading, rates)
 }
 
 /** Of what was cached, as much as the act left in the request: only that can have been processed again. */

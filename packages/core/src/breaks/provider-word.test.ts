@@ -7,10 +7,19 @@ describe('providerWord', () => {
     ['system_changed', 'system'],
     ['tools_changed', 'tools'],
     ['messages_changed', 'messages'],
-    ['unavailable', 'other'],
   ])('%s lies in %s', (type, zone) => {
     const said = { cache_miss_reason: { type, cache_missed_input_tokens: 12 } }
     expect(providerWord(said)).toEqual({ zone, missedTokens: 12, said: type })
+  })
+
+  it('is vague where the provider may just not have been able to look', () => {
+    const said = { cache_miss_reason: { type: 'unavailable' } }
+    expect(providerWord(said)).toEqual({
+      zone: 'other',
+      missedTokens: null,
+      said: 'unavailable',
+      isVague: true,
+    })
   })
 
   it('has no figure where the provider gives none', () => {

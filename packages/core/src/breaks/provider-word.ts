@@ -8,6 +8,8 @@ export interface ProviderWord {
   readonly missedTokens: number | null
   /** Its own word for it. */
   readonly said: string
+  /** It may mean no more than that the provider could not look: then it can back a reason, and is none by itself. */
+  readonly isVague?: boolean
 }
 
 const ZONES: ReadonlyMap<string, ProviderZone> = new Map([
@@ -18,6 +20,9 @@ const ZONES: ReadonlyMap<string, ProviderZone> = new Map([
   ['unavailable', 'other'],
 ])
 
+/** Another parameter than those it names differs, or the request before is further back than it looks. */
+const VAGUE: ReadonlySet<string> = new Set(['unavailable'])
+
 /** From the `diagnostics` of a response; null where it was not asked, does not know, or sees no difference. */
 export function providerWord(diagnostics: unknown): ProviderWord | null {
   const reason = isObject(diagnostics) ? diagnostics.cache_miss_reason : null
@@ -25,5 +30,6 @@ export function providerWord(diagnostics: unknown): ProviderWord | null {
   const zone = ZONES.get(reason.type)
   if (zone === undefined) return null
   const missed = reason.cache_missed_input_tokens
-  return { zone, missedTokens: typeof missed === 'number' ? missed : null, said: reason.type }
+  const word = { zone, missedTokens: typeof missed === 'number' ? missed : null, said: reason.type }
+  return VAGUE.has(reason.type) ? { ...word, isVague: true } : word
 }

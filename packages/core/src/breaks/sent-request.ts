@@ -31,7 +31,7 @@ export function sentRequest(request: AssembledRequest, sending: Sending): Watche
     tools: pieces.tools,
     system: pieces.system,
     messages,
-    parameters: parametersOf(front.model, { ...front.parameters, ...extra }, circumstances),
+    parameters: sentParameters(front.model, { ...front.parameters, ...extra }, circumstances),
     markers: markers.map((marker) => markerOf(marker, cache)),
   }
 }
@@ -48,7 +48,8 @@ function piecesOf({ tools, system, standing }: Front): Pick<SentRequest, 'tools'
 
 const OWN = new Set(['speed', 'thinking', 'tool_choice', 'betas', 'output_config'])
 
-function parametersOf(
+/** What a provider caches by of the fields around the messages, in the shape in which it is compared. */
+export function sentParameters(
   model: string,
   fields: JsonObject,
   circumstances: Sending['circumstances'] = {},

@@ -21,7 +21,10 @@ export interface SentRequest {
    * will send again. Where absent, a `compact` is a fork of the main thread.
    */
   readonly forkOf?: string
-  /** Messages, by index, that are other than their records say, and who made them so. */
+  /**
+   * Messages, by index, that are other than their records say, and who made them so. For hosts that watch requests
+   * of their own making; a turn of the engine sends what its records say, and no hook comes between.
+   */
   readonly touched?: ReadonlyMap<number, Exclude<Hand, 'unknown'>>
 }
 

@@ -1,5 +1,5 @@
 /** One line a person can act on: what happened, what it cost, what to do. */
-import { ADVICE } from './advice.ts'
+import { adviceFor } from './advice.ts'
 import type { OwnAct } from './break-event.ts'
 import { factOf } from './fact.ts'
 import { countText, dollarsText } from './figures-in-words.ts'
@@ -13,7 +13,7 @@ export interface Cost {
 export function breakSentence(reason: Reason, cost: Cost, ours: OwnAct | null): string {
   const fact = factOf(reason)
   return ours === null
-    ? `Cache broke: ${fact}; ${costOf(cost)}. ${ADVICE[reason.kind]}`
+    ? `Cache broke: ${fact}; ${costOf(cost)}. ${adviceFor(reason)}`
     : `Cache broke, and this break was ours (${ours.act}): ${fact}; ${costOf(cost)}${payback(ours)}.`
 }
 

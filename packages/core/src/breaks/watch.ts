@@ -60,14 +60,17 @@ export function takeSnapshot(watch: CacheWatch, sent: SentRequest, policy: Break
   const parent = parentKey(sent.source, sent.forkOf)
   const of = parent === null ? own : (watch.sources.get(parent) ?? UNWATCHED)
   const against = of.last
-  const announced = [...(own.pending?.announced ?? []), ...own.announced, ...sentAlong(parent, of)]
+  const announced = parent === null ? [...(own.pending?.announced ?? []), ...own.announced] : unsentEdits(of)
   const pending = { sent, against, announced, isOutdated: false }
   return bounded(withWatched(watch, key, { ...own, pending, announced: [] }), policy.sources)
 }
 
-/** Deletions that a parent has not sent yet go out with a fork of it too. They stay announced for the parent. */
-function sentAlong(parent: string | null, { announced }: Watched): readonly PricedAnnouncement[] {
-  return parent === null ? [] : announced.filter(({ kind }) => kind === 'cache-edits')
+/**
+ * Deletions that a parent has not sent yet go out with a fork of it too, and stay announced for the parent. All else
+ * is in what the parent sent, and was paid for there: what was announced to the fork's own name since is no news.
+ */
+function unsentEdits({ announced }: Watched): readonly PricedAnnouncement[] {
+  return announced.filter(({ kind }) => kind === 'cache-edits')
 }
 
 /** What is about to be done to the next request of a source. */

@@ -157,8 +157,8 @@ describe('budget', () => {
     const retrieval = { historyTool: 'history', transcript: '/t.jsonl' }
     const { proposal } = proposeBudget(situation.question({ retrieval }))
     expect(proposal?.metadata.notes).toEqual({
-      [read]: `Call history with the id ${read} to read it again.`,
-      [part]: `Call history with the id ${part} to read it again.`,
+      [read]: `To read it, call history with {"id":"${read}"}.`,
+      [part]: `To read it, call history with {"id":"${part}"}.`,
     })
     // All of /b is still shown further on.
     expect(proposal?.released).toEqual({ toolUseIds: [read, part], filePaths: ['/a'] })

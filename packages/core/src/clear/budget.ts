@@ -6,7 +6,7 @@ import { buildProposal } from './build-proposal.ts'
 import { type Candidate, candidatesOf, inOrder, sizeOfCandidate } from './candidates.ts'
 import type { ClearProposal } from './proposal.ts'
 import type { ClearOutcome, ClearQuestion } from './question.ts'
-import { stubOf } from './stub.ts'
+import { SAMPLE_ID, stubOf } from './stub.ts'
 import { counted } from './words.ts'
 
 /** Is so much of the window used that budget acts? A person who names a target needs no line. */
@@ -24,7 +24,7 @@ export function proposeBudget(question: ClearQuestion): ClearOutcome<ClearPropos
   const refusal = tooLittle(question)
   if (refusal !== null) return { proposal: null, why: `${because}, but ${refusal}` }
   const { policy, register, pins, retrieval } = question
-  const stub = stubOf(SAMPLE, retrieval)
+  const stub = stubOf(SAMPLE_ID, retrieval)
   const candidates = candidatesOf({ register, pins, keep: policy.clear.budget.keep, stub })
   const chosen = untilTarget(inOrder(candidates, policy.clear.supersededFirst), question)
   return buildProposal(question, {
@@ -35,8 +35,6 @@ export function proposeBudget(question: ClearQuestion): ClearOutcome<ClearPropos
     because,
   })
 }
-
-const SAMPLE = 'toolu_000000000000000000000000'
 
 function targetOf({ scaled, target }: ClearQuestion): number {
   return target ?? scaled.budgets.clear.target

@@ -126,8 +126,8 @@ interface Told {
 
 function metadataOf(question: ClearQuestion, choice: Choice, told: Told): MicrocompactMetadata {
   const { chosen, memories, thinking, saved } = told
-  const notes = chosen.results.flatMap(({ call, blob }) => {
-    const note = noteOn(call.id, question.retrieval, blob)
+  const notes = chosen.results.flatMap(({ call }) => {
+    const note = noteOn(call.id, question.retrieval)
     return note === null ? [] : [[call.id, note] as const]
   })
   const inputs = chosen.inputs.map(({ toolUseId, field }) => ({ toolUseId, field }))

@@ -27,6 +27,29 @@ describe('cached', () => {
     expect(proposal?.released.filePaths).toHaveLength(7)
   })
 
+  it('fires again only once as many can go: neither tiny results nor pinned ones make it fire with every call', () => {
+    const situation = new Situation()
+    const ids = situation.reads(12, 5)
+    situation.say()
+    const { proposal } = proposeCached(situation.question({ cache: warm() }))
+    expect(proposal?.metadata.compactedToolIds).toEqual(ids.slice(0, 7))
+    situation.clear(proposal?.metadata ?? never())
+    situation.reads(6, 5)
+    situation.say()
+    expect(proposeCached(situation.question({ cache: warm() })).proposal).toBeNull()
+    const pins = situation.register.results.toArray().map(({ uuid }) => uuid)
+    situation.reads(11, 1_000)
+    situation.say()
+    expect(proposeCached(situation.question({ cache: warm(), pins }))).toEqual({
+      proposal: null,
+      why: '22 results stand in the cached prefix, but only 6 of them are neither pinned nor new',
+    })
+    situation.reads(1, 1_000)
+    situation.say()
+    const again = proposeCached(situation.question({ cache: warm(), pins })).proposal
+    expect(again?.metadata.compactedToolIds).toHaveLength(7)
+  })
+
   it('pins what it deleted, and the set only grows', () => {
     const situation = new Situation()
     situation.reads(12, 1_000)

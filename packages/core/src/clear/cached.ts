@@ -13,7 +13,6 @@ import type { ClearProposal } from './proposal.ts'
 import type { ClearOutcome, ClearQuestion } from './question.ts'
 import { type Register, resultOf } from './register-state.ts'
 import type { ToolResult } from './registered.ts'
-import { NOWHERE, stubOf } from './stub.ts'
 import { counted, plural } from './words.ts'
 
 export function canDelete({ capabilities }: Profile): boolean {
@@ -28,10 +27,13 @@ export function proposeCached(question: ClearQuestion): ClearOutcome<ClearPropos
   if (register.active.count < fireAt || register.userUuid === null) {
     return { proposal: null, why: `${because}; deletion begins at ${counted(fireAt)}` }
   }
-  const candidates = candidatesOf({ register, pins, keep, stub: stubOf('', NOWHERE) })
-  const { results } = chosenOf(register, candidates)
-  return results.length === 0
-    ? { proposal: null, why: `${because}, but all of them are pinned or new` }
+  const { results } = chosenOf(register, candidatesOf({ register, pins, keep, stub: null }))
+  // Counted by what can go, or a few results that must stay would make it fire with every call.
+  return results.length + keep < fireAt
+    ? {
+        proposal: null,
+        why: `${because}, but only ${counted(results.length)} of them are neither pinned nor new`,
+      }
     : proposalFor(question, { results, anchorUuid: register.userUuid, because })
 }
 

@@ -2,6 +2,7 @@
 import type { ToolResultBlock } from '../conversation/block.ts'
 import { type Register, resultOf, sizeOfItem } from './register-state.ts'
 import type { ToolResult } from './registered.ts'
+import { NOWHERE, SAMPLE_ID, stubOf } from './stub.ts'
 import type { SupersedeReason } from './supersede.ts'
 
 export interface Candidate {
@@ -21,15 +22,15 @@ export interface CandidateQuestion {
   readonly pins: readonly string[]
   /** Newest clearable results that stay. */
   readonly keep: number
-  /** What stands where a result was, for weighing. */
-  readonly stub: ToolResultBlock
+  /** What stands where a result was, for weighing; null where nothing does, so that all of it is freed. */
+  readonly stub: ToolResultBlock | null
 }
 
 /** Oldest first. */
 export function candidatesOf(question: CandidateQuestion): readonly Candidate[] {
   const { register, keep } = question
   const pinned = new Set(question.pins)
-  const stubTokens = register.rules.estimator.block(question.stub)
+  const stubTokens = question.stub === null ? 0 : register.rules.estimator.block(question.stub)
   const old = activeResults(register).slice(0, -keep || undefined)
   const free = new Map(old.filter((result) => isFree(register, result, pinned)).map((r) => [r.call.id, r]))
   return [...free.values()].flatMap((result) => candidateFrom(register, { result, stubTokens, free }))
@@ -97,17 +98,29 @@ export function inOrder(candidates: readonly Candidate[], isSupersededFirst: boo
 }
 
 /**
- * The first result that tier 1 could clear as things are: where the edge of the cache stands. Where the input of
- * its call could go too, the change would begin before it, so the edge stands at the result before that call.
+ * The first result that tier 1 could clear as things are: where the edge of the cache stands. One that is too short
+ * to be cleared does not hold it back; one that the provider has taken out does, since the messages still have it.
+ * Where the input of its call could go too, the change would begin before it, so the edge stands at the result
+ * before that call. `stub`: what would stand in its place.
  */
-export function firstClearable(register: Register, pins: readonly string[]): string | null {
-  const { results, firstActive } = register
+export function firstClearable(
+  register: Register,
+  pins: readonly string[],
+  stub: ToolResultBlock = stubOf(SAMPLE_ID, NOWHERE),
+): string | null {
+  const { results, firstActive, rules } = register
+  const least = LEAST_IN_STUBS * rules.estimator.block(stub)
   for (let index = firstActive ?? results.length; index < results.length; index += 1) {
     const result = results.at(index)
-    if (result === undefined || !isActive(register, result)) continue
+    if (result === undefined || !isLong(result, least)) continue
     if (!pins.includes(result.uuid) && !pins.includes(result.call.uuid)) return edgeAt(results, index)
   }
   return null
+}
+
+/** Long enough to be cleared, or with inputs that are. */
+function isLong({ call, tokens, isCleared }: ToolResult, least: number): boolean {
+  return call.isClearable && (call.inputs.length > 0 || (!isCleared && tokens >= least))
 }
 
 function edgeAt(results: Register['results'], index: number): string | null {

@@ -3,7 +3,7 @@ import { buildProposal } from './build-proposal.ts'
 import { candidatesOf } from './candidates.ts'
 import type { ClearProposal } from './proposal.ts'
 import type { ClearOutcome, ClearQuestion } from './question.ts'
-import { stubOf } from './stub.ts'
+import { SAMPLE_ID, stubOf } from './stub.ts'
 import { minutes } from './words.ts'
 
 /** How long an answer must lie back, in milliseconds. */
@@ -33,10 +33,7 @@ export function proposeIdle(question: ClearQuestion): ClearOutcome<ClearProposal
     register,
     pins,
     keep: policy.clear.idle.keep,
-    stub: stubOf(SAMPLE, retrieval),
+    stub: stubOf(SAMPLE_ID, retrieval),
   })
   return buildProposal(question, { way: 'idle', candidates, minimum, isNeeded: true, because })
 }
-
-/** As long as the ids that providers give. */
-const SAMPLE = 'toolu_000000000000000000000000'

@@ -57,13 +57,18 @@ export function nativeClearing(
       ...(thinking.length === 0 ? {} : { clearedThinking: thinking }),
     },
     freedTokens: freed,
-    rewrittenTokens: 0,
-    cost: null,
-    breakEvenCalls: null,
-    why: `the provider cleared ${plural(ids.length, 'old result')} by itself, ${counted(freed)} tokens more than before`,
+    rewrittenTokens: sent.price?.rewrittenTokens ?? 0,
+    cost: sent.price?.cost ?? null,
+    breakEvenCalls: sent.price?.breakEvenCalls ?? null,
+    why: `the provider cleared ${plural(ids.length, 'old result')} by itself, ${counted(freed)} tokens more than before${foreseen(sent)}`,
     firstChange: { toolUseId: ids[0] ?? '', part: 'result' },
     released: releasedBy(register, { results, inputs: [] }, []),
   }
+}
+
+function foreseen({ price }: NativeEdits): string {
+  if (price === null) return ''
+  return `, with ${counted(price.freedTokens)} foreseen and ${counted(price.rewrittenTokens)} to be written again`
 }
 
 function newlyCleared(

@@ -1,18 +1,31 @@
 /** Where the provider's clearing is to end: held at one call until moving it is worth a rewrite. */
 import { isNeeded } from './budget.ts'
-import { pays, weighRewrite } from './price-gate.ts'
+import { pays, type Weighed, weighRewrite } from './price-gate.ts'
 import type { ClearQuestion } from './question.ts'
 import { type Register, resultOf } from './register-state.ts'
 import type { ToolCall } from './registered.ts'
 
-/** Index among the calls of the first whose result stays. */
-export function firstKept(question: ClearQuestion): number {
+export interface NativeCut {
+  /** Index among the calls of the first whose result stays. */
+  readonly place: number
+  /** What moving it there is expected to cost; null where it stays, or nothing is cleared yet. */
+  readonly price: NativePrice | null
+}
+
+/** Of a clearing that the provider makes, as foreseen. */
+export interface NativePrice extends Weighed {
+  readonly freedTokens: number
+  readonly rewrittenTokens: number
+}
+
+export function nativeCut(question: ClearQuestion): NativeCut {
   const { register } = question
   const held = register.native?.cut ?? null
   const wanted = undangling(register, Math.min(fittingCut(question), protectedCut(question)))
-  if (held === null && !isTriggered(question)) return wanted
+  if (held === null && !isTriggered(question)) return { place: wanted, price: null }
   const from = held ?? 0
-  return wanted > from && isWorth(question, from, wanted) ? wanted : from
+  const price = wanted > from ? priceOf(question, from, wanted) : null
+  return price !== null && isWorth(question, price) ? { place: wanted, price } : { place: from, price: null }
 }
 
 function isTriggered({ scaled, policy, context }: ClearQuestion): boolean {
@@ -20,18 +33,23 @@ function isTriggered({ scaled, policy, context }: ClearQuestion): boolean {
 }
 
 /** Enough must be freed, and pay for what is written again; from the auto-compact line on need overrides price. */
-function isWorth(question: ClearQuestion, from: number, to: number): boolean {
-  const { register, scaled, scale, cache, prices, policy } = question
-  const freed = Math.round(scale * tokensBetween(register, from, to))
+function isWorth(question: ClearQuestion, price: NativePrice): boolean {
+  const { register, scaled, scale, cache, policy } = question
   const least = scaled.budgets.clear.nativeClearAtLeast
-  if (!isTriggered(question) || freed < least) return false
+  if (!isTriggered(question) || price.freedTokens < least) return false
   if (isNeeded(question)) return true
   // What was kept grows by as much as a clearing must free before the next one.
   if (register.native !== null && register.fresh.tokens * scale < least) return false
   if (!policy.clear.priceGate || !cache.isWarm) return true
-  const toolUseId = firstCleared(register, from)
-  const behind = Math.max(0, cache.tokensBehind({ toolUseId, part: 'result' }) - freed)
-  return pays(weighRewrite(freed, behind, prices), cache.expectedCalls)
+  return pays(price, cache.expectedCalls)
+}
+
+/** With a cold cache everything is written anyway. */
+function priceOf({ register, scale, cache, prices }: ClearQuestion, from: number, to: number): NativePrice {
+  const freedTokens = Math.round(scale * tokensBetween(register, from, to))
+  const change = { toolUseId: firstCleared(register, from), part: 'result' } as const
+  const rewrittenTokens = cache.isWarm ? Math.max(0, Math.round(cache.tokensBehind(change)) - freedTokens) : 0
+  return { freedTokens, rewrittenTokens, ...weighRewrite(freedTokens, rewrittenTokens, prices) }
 }
 
 function firstCleared({ calls }: Register, from: number): string {

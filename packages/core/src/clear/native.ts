@@ -3,7 +3,7 @@
  * stays valid. A provider works its edits out anew each time, so what is kept is held at the same first result:
  * a bare number would let the cut slide, and rewrite the prefix, with every call.
  */
-import { firstKept } from './native-cut.ts'
+import { type NativePrice, nativeCut } from './native-cut.ts'
 import type { ClearResultsEdit, ProviderEdit } from './provider-edit.ts'
 import type { ClearQuestion } from './question.ts'
 
@@ -21,6 +21,8 @@ export interface NativeEdits {
   readonly firstKept: string | null
   /** How many thinking turns stay from now on; null where all do. */
   readonly keptTurns: number | null
+  /** What the clearing that this begins is expected to free and to cost; null where it begins none. */
+  readonly price: NativePrice | null
 }
 
 export function nativeEdits(question: NativeQuestion): NativeEdits {
@@ -29,9 +31,9 @@ export function nativeEdits(question: NativeQuestion): NativeEdits {
   const keptTurns = thinks && clearThinking !== null ? turnsToKeep(question) : null
   const thinking: readonly ProviderEdit[] =
     thinks && clearThinking !== null ? [{ act: 'clear-thinking', keepTurns: keptTurns ?? 'all' }] : []
-  const cut = firstKept(question)
-  const edits = clearToolUses === null ? thinking : [...thinking, resultsEdit(question, cut)]
-  return { edits, firstKept: register.calls.at(cut)?.id ?? null, keptTurns }
+  const { place, price } = nativeCut(question)
+  const edits = clearToolUses === null ? thinking : [...thinking, resultsEdit(question, place)]
+  return { edits, firstKept: register.calls.at(place)?.id ?? null, keptTurns, price }
 }
 
 function resultsEdit({ register, policy, scaled, tools }: NativeQuestion, cut: number): ClearResultsEdit {

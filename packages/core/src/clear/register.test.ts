@@ -95,7 +95,7 @@ describe('the register', () => {
     expect(free()).toBe(2)
   })
 
-  it('takes a result that was put aside on arrival for a part, and knows where the rest is', () => {
+  it('takes a result that was put aside on arrival for a part, and promises no blob that nobody can read', () => {
     const situation = new Situation()
     const { teller } = situation
     const older = situation.read('/a', 30_000)
@@ -106,8 +106,11 @@ describe('the register', () => {
     situation.say()
     const { register } = situation
     expect(register.supersession.superseded.get(older)).toBeUndefined()
-    const { proposal } = proposeBudget(situation.question())
-    expect(proposal?.metadata.notes).toEqual({ big: 'It was saved as blob b7.' })
+    expect(proposeBudget(situation.question()).proposal?.metadata.notes).toBeUndefined()
+    const retrieval = { historyTool: 'history', transcript: null }
+    expect(proposeBudget(situation.question({ retrieval })).proposal?.metadata.notes).toMatchObject({
+      big: 'To read it, call history with {"id":"big"}.',
+    })
   })
 
   it('knows the first result that could be cleared: where the edge of the cache stands', () => {
@@ -120,6 +123,20 @@ describe('the register', () => {
       second,
     ])
     expect(firstClearable(emptyRegister(situation.rules), [])).toBeNull()
+    // What is too short to be cleared does not hold it back, and what the provider deleted is still there.
+    const tiny = new Situation()
+    tiny.reads(3, 5)
+    const [long] = tiny.reads(1, 100)
+    tiny.clear({
+      trigger: 'auto',
+      way: 'cached',
+      anchorUuid: 'x',
+      preTokens: 1,
+      tokensSaved: 1,
+      compactedToolIds: [long ?? ''],
+      clearedAttachmentUUIDs: [],
+    })
+    expect(firstClearable(tiny.register, [])).toBe(long)
     const writing = new Situation()
     const todo = writing.call('TodoWrite', {}, text(10))
     const write = writing.call('Write', { file_path: '/a', content: text(2_000) }, 'ok')

@@ -1,33 +1,16 @@
 /** What stands where a result was: that it was cleared, and where its text can be found. */
 import type { ToolResultBlock } from '../conversation/block.ts'
 import { CLEARED_TEXT } from '../conversation/boundary.ts'
+import { howToGet, NO_PATHS, type RetrievalPaths } from '../retrieve/how-to-get.ts'
 
-/** Where texts that left the view can be found. Only what is really there may be named. */
-export interface Retrieval {
-  /** The tool of this session that gives a result back by the id of its call; null where none is declared. */
-  readonly historyTool: string | null
-  /** The blob that a result was saved to; null where it was not. */
-  readonly blobOf?: (toolUseId: string) => string | null
-  /** Where the model can read the transcript; null where it cannot. */
-  readonly transcript: string | null
-}
+/** Where texts that left the view can be found. Only what the model can really read may be named. */
+export type Retrieval = RetrievalPaths
 
-export const NOWHERE: Retrieval = { historyTool: null, transcript: null }
+export const NOWHERE: Retrieval = NO_PATHS
 
-/**
- * The second line of a stub; null where the text can be found nowhere that the model could look. `spilled`: the
- * blob that most of it was put aside to on arrival.
- */
-export function noteOn(
-  toolUseId: string,
-  retrieval: Retrieval,
-  spilled: string | null = null,
-): string | null {
-  const { historyTool, blobOf, transcript } = retrieval
-  if (historyTool !== null) return `Call ${historyTool} with the id ${toolUseId} to read it again.`
-  const blob = blobOf?.(toolUseId) ?? spilled
-  if (blob !== null) return `It was saved as blob ${blob}.`
-  return transcript === null ? null : `It is in the transcript: ${transcript} (tool_use_id ${toolUseId}).`
+/** The second line of a stub; null where the text can be found nowhere that the model could look. */
+export function noteOn(toolUseId: string, retrieval: Retrieval): string | null {
+  return howToGet(toolUseId, retrieval)
 }
 
 /** The result as it will be shown, for weighing. */
@@ -36,3 +19,6 @@ export function stubOf(toolUseId: string, retrieval: Retrieval): ToolResultBlock
   const content = note === null ? CLEARED_TEXT : `${CLEARED_TEXT}\n${note}`
   return { type: 'tool_result', tool_use_id: toolUseId, content }
 }
+
+/** As long as the ids that providers give: for weighing what would stand where a result was. */
+export const SAMPLE_ID = 'toolu_000000000000000000000000'

@@ -16,8 +16,8 @@ export interface CacheTemperature {
   /** Calls to come before it goes cold anyway. */
   readonly expectedCalls: number
   /**
-   * Tokens of the request from the newest kept prefix on that one of its markers can still reach when it is
-   * changed there: what would be written again, the cleared text included.
+   * Tokens that are kept now, from the newest prefix on that a marker of the request can still reach when it is
+   * changed there: what would be written again, the cleared text included. What was never sent is not among them.
    */
   readonly tokensBehind: (change: FirstChange) => number
 }

@@ -34,6 +34,12 @@ describe('the way in force', () => {
     ['native, unbound', ALL, { profile: NATIVE, thinks: true, context: HIGH }, 'budget'],
     ['native alone', ['native'], { profile: NATIVE, context: LOW }, 'native'],
     ['native, bound and thinking', ALL, { profile: BOUND, thinks: true, context: LOW }, 'native'],
+    [
+      'native, bound, and the request does not name what it takes',
+      ALL,
+      { profile: BOUND, thinks: true, canEdit: false, context: HIGH },
+      'budget',
+    ],
     ['native, bound and idle', ALL, { profile: BOUND, thinks: true, idleMs: HOUR, cache: COLD }, 'native'],
     ['native, bound, not thinking', ALL, { profile: BOUND, context: HIGH }, 'budget'],
     ['bound, but not native', ALL, { profile: BINDING, thinks: true, context: HIGH }, 'budget'],

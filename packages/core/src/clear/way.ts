@@ -20,6 +20,8 @@ export interface WayQuestion extends ClearQuestion {
   readonly switches?: Switches
   /** Thinking is on in the request. */
   readonly thinks: boolean
+  /** The request names what the provider's own edits take; it does unless told otherwise. */
+  readonly canEdit?: boolean
 }
 
 export function chooseWay(question: WayQuestion): WayChoice {
@@ -41,10 +43,19 @@ export function chooseWay(question: WayQuestion): WayChoice {
 }
 
 /** Thinking bound to the prefix survives only the provider's own edits. Elsewhere ours are cheaper: they are priced. */
-function prefersNative({ profile, policy, thinks }: WayQuestion): boolean {
-  if (profile.contextEdits.clearToolUses === null) return false
-  const isBound = profile.thinking.binding === 'prefix' && thinks
-  return isBound || !(policy.clear.ways.includes('budget') || policy.clear.ways.includes('idle'))
+function prefersNative({ profile, policy, thinks, canEdit = true }: WayQuestion): boolean {
+  if (!canEdit || profile.contextEdits.clearToolUses === null) return false
+  return (profile.thinking.binding === 'prefix' && thinks) || !hasOwnWay(policy)
+}
+
+/** Whether the provider's own edits may ever be chosen: what they take must then be in the request from the start. */
+export function mayPreferNative({ profile, policy }: Pick<WayQuestion, 'profile' | 'policy'>): boolean {
+  if (!policy.clear.ways.includes('native') || profile.contextEdits.clearToolUses === null) return false
+  return profile.thinking.binding === 'prefix' || !hasOwnWay(policy)
+}
+
+function hasOwnWay({ clear: { ways } }: WayQuestion['policy']): boolean {
+  return ways.includes('budget') || ways.includes('idle')
 }
 
 function nativeReason({ profile }: WayQuestion): string {

@@ -25,7 +25,19 @@ describe('List', () => {
       ['a', 'left'],
       ['a', 'right'],
     ])
-    expect([left.extends(root), right.extends(root), right.extends(left)]).toEqual([true, false, false])
+    expect([left.extends(root), right.extends(root), right.extends(left)]).toEqual([true, true, false])
+    expect([root.extends(right), left.extends(right)]).toEqual([false, false])
+  })
+
+  it('knows its forebears through copies, and no further than it shares them', () => {
+    const two = List.of(['a']).push('b')
+    const tried = two.push('tried').push('too')
+    const real = two.push('c')
+    const again = real.push('d')
+    real.push('e')
+    expect([real.extends(two), again.extends(two), again.extends(real)]).toEqual([true, true, true])
+    expect([real.extends(tried), tried.extends(real), tried.extends(two)]).toEqual([false, false, true])
+    expect([again.extends(List.of(['a', 'b'])), List.of(['a', 'b']).extends(two)]).toEqual([false, false])
   })
 
   it('cuts out a stretch without reaching past its own end', () => {

@@ -6,15 +6,16 @@
 export class List<T> implements Iterable<T> {
   readonly length: number
   readonly #items: T[]
+  readonly #line: Line
 
-  private constructor(items: T[], length: number) {
+  private constructor(items: T[], line: Line) {
     this.#items = items
-    this.length = length
+    this.#line = line
+    this.length = items.length
   }
 
   static of<T>(items: Iterable<T> = []): List<T> {
-    const own = [...items]
-    return new List(own, own.length)
+    return new List([...items], { from: null, shared: 0 })
   }
 
   at(index: number): T | undefined {
@@ -27,14 +28,21 @@ export class List<T> implements Iterable<T> {
   }
 
   push(item: T): List<T> {
-    const items = this.#items.length === this.length ? this.#items : this.#items.slice(0, this.length)
+    const isFree = this.#items.length === this.length
+    const items = isFree ? this.#items : this.#items.slice(0, this.length)
     items.push(item)
-    return new List(items, items.length)
+    return new List(items, isFree ? this.#line : { from: this.#line, shared: this.length })
   }
 
-  /** This list grew out of `other` by pushes alone, so the first `other.length` items are the same. */
+  /**
+   * This list grew out of `other` by pushes alone, so the first `other.length` items are the same. That other
+   * lists grew out of it too makes no difference: one that was only tried out leaves the real one an heir.
+   */
   extends(other: List<T>): boolean {
-    return other.length === 0 || (this.#items === other.#items && this.length >= other.length)
+    if (other.length === 0) return true
+    let [line, shared]: [Line | null, number] = [this.#line, this.length]
+    for (; line !== null && line !== other.#line; line = line.from) shared = Math.min(shared, line.shared)
+    return line !== null && other.length <= shared
   }
 
   toArray(from = 0, to: number = this.length): T[] {
@@ -44,4 +52,10 @@ export class List<T> implements Iterable<T> {
   *[Symbol.iterator](): Iterator<T> {
     for (let index = 0; index < this.length; index += 1) yield this.#items[index] as T
   }
+}
+
+/** The identity of an array: what it was copied from, and how many items of that. */
+interface Line {
+  readonly from: Line | null
+  readonly shared: number
 }

@@ -29,6 +29,8 @@ export interface CompactMetadata {
   readonly preservedSegment?: PreservedSegment
   /** User messages without an answer: they come last, behind what was brought back. */
   readonly unansweredMessages?: PreservedMessages
+  /** Kept responses (`message.id`) that lost their thinking: it was bound to what the summary stands for now. */
+  readonly clearedThinking?: readonly string[]
   /** Who wrote the summary: the model, the provider's own block, the running notes, or no model at all. */
   readonly summarizer?: 'model' | 'block' | 'notes' | 'local'
   readonly fallbackReason?: string
@@ -44,7 +46,8 @@ export type ClearWay = 'idle' | 'budget' | 'cached' | 'native'
 
 export interface MicrocompactMetadata {
   readonly trigger: string
-  readonly way?: ClearWay
+  /** `size`: images were left out, for the bytes of the request. */
+  readonly way?: ClearWay | 'size'
   /** `cached`: the record behind which the deletions are sent, with every later request, at the same place. */
   readonly anchorUuid?: string
   readonly preTokens: number
@@ -55,8 +58,19 @@ export interface MicrocompactMetadata {
   readonly notes?: Readonly<Record<string, string>>
   /** Large inputs cleared: the call, and the field of its input that held the text. */
   readonly clearedInputs?: readonly ClearedInput[]
+  /** Images and documents that are no longer shown. */
+  readonly clearedMedia?: readonly ClearedMedia[]
   /** Responses (`message.id`) that lost their thinking with this clearing. */
   readonly clearedThinking?: readonly string[]
+}
+
+export interface ClearedMedia {
+  /** The record it stands in. */
+  readonly uuid: string
+  /** The call whose result it stands in; absent for one that stands by itself. */
+  readonly toolUseId?: string
+  /** From 0, among the images and documents there. */
+  readonly nth: number
 }
 
 export interface ClearedInput {

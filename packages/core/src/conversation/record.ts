@@ -115,6 +115,8 @@ export interface SystemRecord extends RecordBase {
   readonly microcompactMetadata?: MicrocompactMetadata
   /** `compact_undone`, `clear_undone`: the uuid of the boundary taken back. */
   readonly of?: string
+  /** The same: responses (`message.id`) since then that lost their thinking, which was bound to what was taken back. */
+  readonly clearedThinking?: readonly string[]
   readonly pin?: Pin
   readonly epoch?: Epoch
   readonly delta?: Delta

@@ -1,6 +1,7 @@
 /** The request that would go out now, with what the cache will answer of it. */
 import { firstClearable } from '../clear/candidates.ts'
 import { spellEdits } from '../clear/provider-edit.ts'
+import { SAMPLE_ID, stubOf } from '../clear/stub.ts'
 import type { JsonObject } from '../conversation/json.ts'
 import { mechanismStates } from '../policy/mechanisms.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
@@ -16,6 +17,7 @@ import { advanceCheck, type Checked, startCheck } from '../view/checked.ts'
 import type { Finding } from '../view/validate/finding.ts'
 import { carriersEndOf } from './carriers-end.ts'
 import { diagnosisAsked } from './diagnosis.ts'
+import { advanceRoom } from './rewrite/room-state.ts'
 import type { SessionState } from './session-state.ts'
 import type { TurnHost } from './turn-host.ts'
 
@@ -33,7 +35,7 @@ export function nextRequest(state: SessionState, standing: StandingEpoch, host: 
   const edge = edgeOf(state, host)
   const question = questionOf({ ...state, edge }, standing, host)
   const request = assembleRequest(question, state.sent ?? undefined)
-  const checked = checkedOf(state, host)
+  const checked = checkedOf(state, request, host)
   const lineage = state.lineage ?? recallLineage(question, state.view)
   return {
     request,
@@ -64,13 +66,16 @@ function questionOf(state: SessionState, standing: StandingEpoch, host: TurnHost
 
 function edgeOf(state: SessionState, host: TurnHost): HeldEdge {
   const { rewrittenAt } = state.view
-  const first = host.firstClearable?.(state) ?? clearableFirst(state)
+  const first = host.firstClearable?.(state) ?? clearableFirst(state, host)
   const isAnswered = state.answered > rewrittenAt
   return holdEdge(state.edge, { firstClearable: first, rewrittenAt, isAnswered, flat: state.flat })
 }
 
-function clearableFirst({ room, pins }: SessionState): string | null {
-  return room === null ? null : firstClearable(room.register, [...pins])
+/** Of the view as it is now: what was planned by may have been cleared since. */
+function clearableFirst({ room: known, view, pins }: SessionState, { room }: TurnHost): string | null {
+  if (room === undefined) return null
+  const { register } = advanceRoom(known, view, room)
+  return firstClearable(register, [...pins], stubOf(SAMPLE_ID, room.retrieval))
 }
 
 /** What the provider is asked to clear by itself. */
@@ -79,6 +84,10 @@ function editsAsked({ native }: SessionState, { profile }: TurnHost): JsonObject
   return edits.length === 0 ? {} : { context_management: { edits } }
 }
 
-function checkedOf({ checked, flat }: SessionState, { profile }: TurnHost): Checked {
-  return advanceCheck(checked?.state.profile === profile ? checked : startCheck(profile), flat)
+function checkedOf(
+  { checked }: SessionState,
+  { messages }: AssembledRequest,
+  { profile }: TurnHost,
+): Checked {
+  return advanceCheck(checked?.state.profile === profile ? checked : startCheck(profile), messages)
 }

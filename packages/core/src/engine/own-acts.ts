@@ -26,13 +26,22 @@ function announcementOf(record: SessionRecord, view: View): Announcement | null 
   return record.subtype === 'compact_undone' || record.subtype === 'clear_undone' ? { kind: 'undo' } : null
 }
 
-function clearingOf({ way, tokensSaved, compactedToolIds }: MicrocompactMetadata, view: View): Announcement {
-  const results = Array.isArray(compactedToolIds) ? compactedToolIds.length : 0
-  const act = `cleared ${results} ${results === 1 ? 'result' : 'results'}`
-  const price = { act, freedTokens: countOf(tokensSaved) }
+function clearingOf(metadata: MicrocompactMetadata, view: View): Announcement {
+  const { way, tokensSaved } = metadata
+  const price = { act: clearingText(metadata), freedTokens: countOf(tokensSaved) }
   return way === 'cached'
     ? { kind: 'cache-edits', deletedBefore: deletedSoFar(view), ...price }
     : { kind: 'clearing', ...price }
+}
+
+function clearingText({ compactedToolIds, clearedMedia }: MicrocompactMetadata): string {
+  const sizeOf = (list: unknown): number => (Array.isArray(list) ? list.length : 0)
+  const [results, media] = [sizeOf(compactedToolIds), sizeOf(clearedMedia)]
+  const said = [
+    ...(results > 0 || media === 0 ? [`cleared ${results} ${results === 1 ? 'result' : 'results'}`] : []),
+    ...(media > 0 ? [`left out ${media} ${media === 1 ? 'image' : 'images'}`] : []),
+  ]
+  return said.join(', ')
 }
 
 /** The provider's running total, from the newest response that tells it. */

@@ -10,7 +10,9 @@ import { presentSections, sectionsDue } from '../prompt/section.ts'
 import { epochRecord } from '../prompt/tell.ts'
 import { chooseTtl } from '../prompt/ttl.ts'
 import type { View } from '../view/view.ts'
+import { computedNow, offeredNow, type PrefixHalt } from './offered-now.ts'
 import { announceEpoch } from './own-acts.ts'
+import { withOwnBetas } from './own-betas.ts'
 import type { SessionState } from './session-state.ts'
 import type { Halt, TurnEvent } from './turn-event.ts'
 import { append, type TurnRun } from './turn-run.ts'
@@ -20,6 +22,7 @@ const MOST_ROUNDS = 8
 
 export async function* tellChanges(run: TurnRun): AsyncGenerator<TurnEvent, Halt | null> {
   let present = await presentNow(run)
+  if ('ok' in present) return present
   const opened = yield* ensureEpoch(run, present)
   if (opened !== null) return opened
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
@@ -28,6 +31,7 @@ export async function* tellChanges(run: TurnRun): AsyncGenerator<TurnEvent, Halt
     // Sections may say which model they speak to, and behind a new one the old words are worth nothing.
     if (round === 0 && isOtherModel(change)) {
       present = await presentNow(forgetful(run))
+      if ('ok' in present) return present
       continue
     }
     yield { type: 'prefix-changed', change }
@@ -83,17 +87,21 @@ function rulesOf({ state, host }: TurnRun): ChangeRules {
 }
 
 function* recordsIn({ entries }: View): Generator<KnownRecord> {
-  for (const { record } of entries) yield record
+  for (const { record, cleared } of entries) if (cleared?.thinking !== true) yield record
 }
 
-export async function presentNow(run: TurnRun): Promise<Present> {
+export async function presentNow(run: TurnRun): Promise<Present | PrefixHalt> {
   const { host } = run
   const { texts: known, textsSince } = standingTexts(run)
   const due = sectionsDue(host.sections, known)
-  const computed = await Promise.all(due.map(async ({ name, compute }) => [name, await compute()] as const))
+  const computed = await computedNow(due)
+  if ('ok' in computed) return computed
   const texts = new Map([...known, ...computed])
   run.state = { ...run.state, texts, textsSince }
-  return { ...host.offered(), sections: presentSections(host.sections, texts) }
+  const offered = offeredNow(host)
+  if ('ok' in offered) return offered
+  const parameters = withOwnBetas(offered.parameters, host)
+  return { ...offered, parameters, sections: presentSections(host.sections, texts) }
 }
 
 /** A compaction makes texts stale, unless it kept thinking that holds the prefix as it is. */
@@ -115,7 +123,7 @@ function withTtl({ state, host }: TurnRun, present: Present): Present {
     rates: host.pricesOf(present.model, new Date(host.clock.now()).toISOString()),
     isInteractive,
     latched: state.told.standing?.epoch.ttl,
-    gaps: recallGaps(state.session, profile.cache),
+    gaps: () => recallGaps(state.session, profile.cache),
     ...(host.isBedrock === undefined ? {} : { isBedrock: host.isBedrock }),
     ...(host.entitlement === undefined ? {} : { entitlement: host.entitlement }),
   })

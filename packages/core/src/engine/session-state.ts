@@ -16,6 +16,7 @@ import { advanceTold, nothingTold, type Told } from '../prompt/told.ts'
 import type { Checked } from '../view/checked.ts'
 import { type Flat, flatten } from '../view/flatten.ts'
 import { advance, emptyView, type View } from '../view/view.ts'
+import type { KnownSize } from './known-size.ts'
 import { watchAct } from './own-acts.ts'
 import type { Journal } from './ports.ts'
 import { NONE_PINNED, type PinnedUuids, withPins } from './rewrite/pins.ts'
@@ -42,6 +43,8 @@ export interface SessionState {
   /** Null until the first request, which reads it off the log. */
   readonly lineage: Lineage | null
   readonly checked: Checked | null
+  /** How large requests are; null until the first. */
+  readonly size: KnownSize | null
   /** What is expected of the cache, source by source, since the session was opened. */
   readonly watch: CacheWatch
   /** The request that was watched last, of which the next takes over what still holds. */
@@ -133,6 +136,7 @@ function unread(id: string): SessionState {
     edge: NO_EDGE,
     lineage: null,
     checked: null,
+    size: null,
     watch: emptyCacheWatch(),
     watched: null,
     money: null,

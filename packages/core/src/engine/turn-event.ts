@@ -6,6 +6,7 @@ import type { Epoch, SessionRecord, Usage } from '../conversation/record.ts'
 import type { PricedCall } from '../measure/call-price.ts'
 import type { MoneyTotals } from '../measure/money-totals.ts'
 import type { AssembledRequest } from '../prompt/assemble.ts'
+import type { RequestSize } from '../prompt/budget.ts'
 import type { PrefixChange } from '../prompt/changes.ts'
 import type { Forecast } from '../prompt/forecast.ts'
 import type { OpenCall } from '../view/settle.ts'
@@ -25,6 +26,15 @@ export type TurnEvent =
   | { readonly type: 'epoch-opened'; readonly epoch: Epoch }
   /** About to be appended; an `epoch` that `breaksCache` is a break of our own. */
   | { readonly type: 'prefix-changed'; readonly change: Exclude<PrefixChange, { kind: 'none' }> }
+  /** The oldest images and documents are no longer sent: the request was over its limits. `id`: what `undo` takes. */
+  | {
+      readonly type: 'media-dropped'
+      readonly id: string
+      readonly items: number
+      readonly before: RequestSize
+      readonly after: RequestSize
+      readonly limits: RequestSize
+    }
   | { readonly type: 'request-sent'; readonly request: AssembledRequest; readonly forecast: Forecast }
   | { readonly type: 'reply'; readonly event: ReplyEvent }
   /** The whole reply is in the log. `usage` is null where the provider told none. */
@@ -89,6 +99,8 @@ export type Halt =
   | { readonly ok: false; readonly reason: 'aborted' }
   /** The turn has made as many calls as the host allows. A turn without a prompt goes on where it halted. */
   | { readonly ok: false; readonly reason: 'call-limit'; readonly calls: number }
+  /** The host could not give what stands in front of the conversation: the message names the section or the tool. */
+  | { readonly ok: false; readonly reason: 'prefix'; readonly message: string }
   /** Nothing more fits, and nothing could be done about it: the message says what to do. */
   | { readonly ok: false; readonly reason: 'full'; readonly message: string }
 

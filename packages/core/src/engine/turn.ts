@@ -7,12 +7,14 @@ import { TidemarkError } from '../errors.ts'
 import type { Moment } from '../plan/plan-context.ts'
 import { openCalls, settlingRecord } from '../view/settle.ts'
 import type { OpenedCall } from './close-call.ts'
+import { keepSize } from './keep-size.ts'
 import { nextRequest } from './next-request.ts'
 import type { Signal } from './ports.ts'
 import { tellChanges } from './prefix-changes.ts'
 import type { Reply } from './reply.ts'
 import { openCall, type Responded, respond } from './respond.ts'
 import { afterAnswer } from './rewrite/after-answer.ts'
+import { holdFailure } from './rewrite/hold-failure.ts'
 import { makeRoom } from './rewrite/make-room.ts'
 import { recover } from './rewrite/recover.ts'
 import { tellCarriers } from './rewrite/tell-carriers.ts'
@@ -104,17 +106,18 @@ async function* goOn(run: TurnRun, most: number): AsyncGenerator<TurnEvent, Turn
 
 /** A request and its reply; one that the provider finds too long is made smaller and sent again. */
 async function* answered(run: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Responded> {
-  const responded = yield* call(run, moment)
-  const again = responded.ok ? null : yield* recover(run, responded)
-  if (again === null) return responded
-  return again.ok ? yield* call(run, 'call') : again
+  const { responded, held } = yield* holdFailure(run.host, call(run, moment))
+  const again = yield* recover(run, responded)
+  if (again?.ok === true) return yield* call(run, 'call')
+  if (held !== null) yield held
+  return again ?? responded
 }
 
 /** Something to be done before each request, on the log alone; a halt ends the turn. */
 type Step = (run: TurnRun, moment: Moment) => AsyncGenerator<TurnEvent, Halt | null>
 
 /** In this order. What rewrites the view comes before what is told of the prefix, which comes last. */
-const BEFORE_REQUEST: readonly Step[] = [makeRoom, tellCarriers, tellChanges]
+const BEFORE_REQUEST: readonly Step[] = [makeRoom, keepSize, tellCarriers, tellChanges]
 
 /** One request and its reply. */
 async function* call(run: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Responded> {

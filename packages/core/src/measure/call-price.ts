@@ -27,7 +27,7 @@ export interface PricedCall extends BilledCall {
 }
 
 const UNPRICED: Prices = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
-const NO_USAGE = 'calls whose usage was not told'
+const NO_USAGE = 'calls whose usage the log does not have'
 export const NO_TOKENS: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
 
 export function priceCall(call: BilledCall, list: PriceList): PricedCall {

@@ -46,8 +46,8 @@ export const NO_TOTALS: MoneyTotals = {
   spentOnClearing: NOTHING,
 }
 
-/** The source of calls that write summaries. */
-const COMPACTION = 'compact'
+/** The source of calls that write summaries, as `spentOnCompaction` counts them. */
+export const COMPACTION = 'compact'
 
 export function withCall(totals: MoneyTotals, { money, tokens, saved, source }: PricedCall): MoneyTotals {
   return {

@@ -72,7 +72,7 @@ describe('the money of a session', () => {
     expect(totals.spent).toMatchObject({
       total: null,
       priced: 10,
-      missing: ['prices of new', 'calls whose usage was not told'],
+      missing: ['prices of new', 'calls whose usage the log does not have'],
     })
     expect(totals.savedByCache).toEqual({ total: null, known: 0 })
   })

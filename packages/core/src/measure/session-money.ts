@@ -4,9 +4,10 @@
  */
 import { isObject } from '../conversation/json.ts'
 import { List } from '../conversation/list.ts'
-import { isKnown, isSyntheticError, type SessionRecord, type Usage } from '../conversation/record.ts'
+import { isKnown, isSyntheticError, type SessionRecord } from '../conversation/record.ts'
 import { Trie } from '../conversation/trie.ts'
 import { type BilledCall, type PricedCall, type PriceList, priceCall } from './call-price.ts'
+import { loggedCall } from './logged-call.ts'
 import { type MoneyTotals, NO_TOTALS, withCall, withLoss } from './money-totals.ts'
 
 export interface SessionMoney {
@@ -70,22 +71,9 @@ function withPriced(money: SessionMoney, call: PricedCall): SessionMoney {
 /** The call that a record tells of, if it does. */
 function callIn(record: SessionRecord): BilledCall | null {
   if (!isKnown(record)) return null
-  if (record.type === 'assistant') {
-    if (isSyntheticError(record)) return null
-    const { id, model, usage } = record.message
-    const source = record.isSidechain === true ? 'sidechain' : null
-    return { id, model, source, at: record.timestamp, usage: usage ?? null }
-  }
-  const logged: unknown = record.type === 'system' ? record.modelCall : undefined
-  return isObject(logged) ? loggedCall(logged, record.timestamp) : null
-}
-
-function loggedCall(logged: { readonly [field: string]: unknown }, at: string): BilledCall | null {
-  const { id, source, model, usage } = logged
-  if (typeof id !== 'string' || typeof source !== 'string' || typeof model !== 'string') return null
-  return { id, source, model, at, usage: isUsage(usage) ? usage : null }
-}
-
-function isUsage(usage: unknown): usage is Usage {
-  return isObject(usage) && typeof usage.input_tokens === 'number' && typeof usage.output_tokens === 'number'
+  if (record.type !== 'assistant') return loggedCall(record)
+  if (isSyntheticError(record)) return null
+  const { id, model, usage } = record.message
+  const source = record.isSidechain === true ? 'sidechain' : null
+  return { id, model, source, at: record.timestamp, usage: usage ?? null }
 }

@@ -43,6 +43,13 @@ function talked(turns: number): { readonly conversation: Conversation; readonly 
   return { conversation, ids }
 }
 
+/** What the last request left in the cache, as its usage told. */
+function tokensLeft({ lineage }: Conversation): number {
+  const [strand] = lineage.strands
+  const blocks = strand?.prefixes.at(-1)?.blocks
+  return strand?.sizes.toArray().findLast((size) => size.blocks === blocks)?.tokens ?? Number.NaN
+}
+
 describe('the temperature of the cache', () => {
   it('is warm until what was kept lapses', () => {
     const { conversation } = talked(3)
@@ -68,7 +75,9 @@ describe('the temperature of the cache', () => {
         const { conversation, ids } = talked(turns)
         const first = ids[at % ids.length] ?? ''
         const { tokensBehind } = temperatureOf(conversation)
-        const foreseen = CONTEXT - tokensBehind({ toolUseId: first, part: 'result' })
+        // All that the last request left in the cache, and nothing of what has come since.
+        const left = tokensLeft(conversation)
+        const foreseen = left - tokensBehind({ toolUseId: first, part: 'result' })
         conversation.teller.notice('microcompact_boundary', {
           microcompactMetadata: {
             trigger: 'auto',

@@ -51,17 +51,28 @@ function expectedCalls({ policy, profile }: TemperatureQuestion, seconds: number
   return seconds > short.seconds ? policy.expectedCallsOneHour : policy.expectedCallsFiveMinutes
 }
 
-/** All of it where no kept prefix can be found again: entries exist only where a marker stood. */
+/**
+ * All that is kept where no prefix of it can be found again: entries exist only where a marker stood. What has come
+ * since the last request is written for the first time either way, and is no part of the price.
+ */
 function tokensBehind(question: TemperatureQuestion, change: FirstChange): number {
   const { contextTokens, sent } = question
   const before = sent === null ? null : blocksBefore(question, sent, change)
   if (sent === null || before === null) return contextTokens
   const found = reachable(question, sent, before)
-  const known =
-    found === null
-      ? 0
-      : (knownSize(question.lineage.strands[0]?.sizes ?? NO_SIZES, found.blocks) ?? found.tokens)
-  return Math.max(0, contextTokens - known)
+  return Math.max(0, keptTokens(question) - (found === null ? 0 : tokensOf(question, found)))
+}
+
+function keptTokens(question: TemperatureQuestion): number {
+  const newest = question.lineage.strands[0]?.prefixes.at(-1)
+  return newest === undefined
+    ? question.contextTokens
+    : Math.min(question.contextTokens, tokensOf(question, newest))
+}
+
+/** As usage told them, where it has. */
+function tokensOf({ lineage }: TemperatureQuestion, { blocks, tokens }: CachedPrefix): number {
+  return knownSize(lineage.strands[0]?.sizes ?? NO_SIZES, blocks) ?? tokens
 }
 
 const NO_SIZES: List<KnownSize> = List.of()

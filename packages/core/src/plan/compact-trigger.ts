@@ -85,8 +85,8 @@ function softly(context: PlanContext, used: number, verdict: Verdict): CompactVe
   )
 }
 
-function outlookOf({ outlook, prefixTokens }: PlanContext) {
-  return outlook ?? usualOutlook(prefixTokens)
+function outlookOf({ outlook, prefixTokens, scaled }: PlanContext) {
+  return outlook ?? usualOutlook(prefixTokens, scaled.known ? scaled.lines.target : null)
 }
 
 function optimalFor(context: PlanContext, used: number): OptimalTrigger | null {

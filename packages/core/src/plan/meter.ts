@@ -2,6 +2,7 @@
  * How full the window is, kept up entry by entry: the same figure as `contextTokens`, at the cost of what the
  * turn added. It begins anew where the view was rewritten, so that no figure from before drives a decision.
  */
+import { isMicrocompactBoundary } from '../conversation/boundary.ts'
 import { List } from '../conversation/list.ts'
 import { type AssistantRecord, SYNTHETIC_MODEL } from '../conversation/record.ts'
 import { type Calibration, growthOf, observe, sizeOf, startCalibration } from '../measure/calibration.ts'
@@ -30,6 +31,8 @@ export interface Meter {
   /** The first that did, and how many have. */
   readonly firstContext: number | null
   readonly calls: number
+  /** The provider was told since then to delete from what it has: the next growth is less than what has come. */
+  readonly isDeleted: boolean
   /** What the responses measured so far have taught, in this view and in those before it. */
   readonly calibration: Calibration
 }
@@ -68,6 +71,7 @@ export function emptyMeter(
     anchor: null,
     firstContext: null,
     calls: 0,
+    isDeleted: false,
     calibration,
   }
 }
@@ -94,6 +98,7 @@ function taken(meter: Meter, entry: Entry, place: number): Meter {
     before: before.push((before.last ?? 0) + estimator.entry(entry)),
     thinkingBefore: thinkingBefore.push((thinkingBefore.last ?? 0) + thinkingIn(estimator, entry)),
     turn: entryEndsTurn(entry) ? place : meter.turn,
+    isDeleted: meter.isDeleted || isDeletion(entry),
   }
   const record = responseOf(entry)
   return record === null ? added : measured(added, { entry, record, place, turn: meter.turn })
@@ -101,6 +106,12 @@ function taken(meter: Meter, entry: Entry, place: number): Meter {
 
 function thinkingIn(estimator: Estimator, entry: Entry): number {
   return entry.record.type === 'assistant' ? estimator.thinking(entry) : 0
+}
+
+function isDeletion({ record }: Entry): boolean {
+  return (
+    record.type === 'system' && isMicrocompactBoundary(record) && record.microcompactMetadata.way === 'cached'
+  )
 }
 
 function responseOf({ record }: Entry): AssistantRecord | null {
@@ -128,14 +139,15 @@ function measured(meter: Meter, answer: Answer): Meter {
     anchor: { ...run, context },
     firstContext: meter.firstContext ?? context,
     calls: meter.calls + (meter.anchor?.response === id ? 0 : 1),
+    isDeleted: false,
     calibration: meter.anchor?.response === id ? meter.calibration : taught(meter, run, context),
   }
 }
 
 /** By how much the context grew since the last response, against what was estimated to have come in between. */
 function taught(meter: Meter, run: Run, context: number): Calibration {
-  const { anchor, before, thinkingBefore, calibration } = meter
-  if (anchor === null) return calibration
+  const { anchor, before, thinkingBefore, calibration, isDeleted } = meter
+  if (anchor === null || isDeleted) return calibration
   const between = (sums: List<number>): number => (sums.at(run.first) ?? 0) - (sums.at(anchor.first) ?? 0)
   // Thinking of a turn that was finished meanwhile may have left: such growth teaches nothing.
   if (run.turnStart !== anchor.turnStart && between(thinkingBefore) > 0) return calibration

@@ -17,8 +17,11 @@ export interface CompactionOutlook {
 /** What real compactions come to, until a session has one of its own to go by. */
 const USUAL = { summary: 3_000, carried: 20_000 }
 
-export function usualOutlook(prefixTokens: number): CompactionOutlook {
-  const { summary, carried } = USUAL
+/** `most`: tokens that a compaction aims at; null where the window is not known. */
+export function usualOutlook(prefixTokens: number, most: number | null = null): CompactionOutlook {
+  const room = most === null ? Number.POSITIVE_INFINITY : Math.max(0, most - prefixTokens)
+  const summary = Math.min(USUAL.summary, room)
+  const carried = Math.min(USUAL.carried, room - summary)
   return { after: prefixTokens + summary + carried, summary, carried }
 }
 

@@ -42,6 +42,8 @@ export interface PlanContext {
   readonly tools: readonly string[]
   readonly thinks: boolean
   readonly thinkingMode: ThinkingMode | null
+  /** The request names what the provider's own edits take; it does unless told otherwise. */
+  readonly canEdit?: boolean
   readonly tracking: Tracking
   /** Tokens, as estimated, deleted from the provider's cache since the newest response; the register's own word where absent. */
   readonly deletedTokens?: number

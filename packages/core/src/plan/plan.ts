@@ -86,7 +86,7 @@ function held({ tracking, moment, source }: PlanContext, clearing: Clearing | nu
 }
 
 function clearQuestion(context: PlanContext, tokens: ContextTokens) {
-  const { rates, write, calibration, switches } = context
+  const { rates, write, calibration, switches, canEdit = true } = context
   const { register, policy, scaled, profile, pins, cache, retrieval, idleMs, thinkingMode, tools, thinks } =
     context
   const question: ClearQuestion = {
@@ -103,7 +103,7 @@ function clearQuestion(context: PlanContext, tokens: ContextTokens) {
     idleMs,
     thinkingMode,
   }
-  return { ...question, tools, thinks, ...(switches === undefined ? {} : { switches }) }
+  return { ...question, tools, thinks, canEdit, ...(switches === undefined ? {} : { switches }) }
 }
 
 interface Considered {
@@ -113,15 +113,22 @@ interface Considered {
 
 /**
  * A clearing is taken where it is enough. One that leaves the context above the warning line would be followed by
- * a compaction a few calls later and its rewrite be lost, so where that must start it starts at once.
+ * a compaction a few calls later and its rewrite be lost, so where that must start it starts at once. With a cold
+ * cache nothing is lost by trying.
  */
-function chosenAct(context: PlanContext, { high }: ContextTokens, considered: Considered): Plan['act'] {
+function chosenAct(context: PlanContext, tokens: ContextTokens, considered: Considered): Plan['act'] {
   const { clearing, compaction } = considered
   const { proposal } = clearing
   if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
-  if (compaction.act !== 'hard') return 'clear'
-  const line = context.scaled.known ? context.scaled.lines.warning : Number.POSITIVE_INFINITY
-  return high - proposal.freedTokens < line ? 'clear' : 'compact'
+  if (compaction.act !== 'hard' || !context.scaled.known) return 'clear'
+  const { warning, autoCompact } = context.scaled.lines
+  const line = context.cache.isWarm ? warning : autoCompact
+  return leftAfter(proposal.freedTokens, tokens) < line ? 'clear' : 'compact'
+}
+
+/** What is freed was as uncertain as the rest: its share of the margin goes with it. */
+function leftAfter(freed: number, { expected, high }: ContextTokens): number {
+  return expected <= 0 ? 0 : (Math.max(0, expected - freed) * high) / expected
 }
 
 /** From the warning line on, so that only the hard line ever waits for a summary. */

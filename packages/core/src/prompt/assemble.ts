@@ -11,10 +11,13 @@ import { type HeldEdge, NO_EDGE } from './edge.ts'
 import type { Front } from './front.ts'
 import { type PlannedMarker, planMarkers } from './markers.ts'
 import { type CallPlaces, placeOfRecord, placeOfResult } from './place.ts'
+import { type Unmarked, unmarkedMessages } from './unmarked.ts'
 
 export interface AssembledRequest {
   readonly front: Front
   readonly messages: MessageList
+  /** The frozen messages as they were given, where markers of others' were taken out of `messages`. */
+  readonly given?: Unmarked['given']
   readonly counted: Counted
   /** In the order of the request. */
   readonly markers: readonly PlannedMarker[]
@@ -40,7 +43,6 @@ export interface AssembleQuestion {
   readonly edge?: HeldEdge
   /** The last record of the carriers that a compaction left unchanged in front. */
   readonly carriersEnd?: string | null
-  readonly foreignMarkers?: number
   readonly extra?: JsonObject
 }
 
@@ -48,11 +50,25 @@ const NO_FIELDS: JsonObject = {}
 
 /** `previous`: the request before, of which everything that still holds is taken over. */
 export function assembleRequest(question: AssembleQuestion, previous?: AssembledRequest): AssembledRequest {
-  const { front, flat, profile, ttl, extra = NO_FIELDS } = question
-  const messages = { frozen: flat.frozen, tail: flat.tail }
+  const { front, profile, ttl, extra = NO_FIELDS } = question
+  const { given, ...messages } = messagesOf(question, previous)
   const counted = countMessages(messages, profile.cache.collapsesToolRuns, previous?.counted)
   const markers = ttl === null ? [] : markersOf(question, counted, ttl)
-  return { front, messages, counted, markers, ttl, extra, refers: profile.capabilities.cacheEdits }
+  const request = { front, messages, counted, markers, ttl, extra, refers: profile.capabilities.cacheEdits }
+  return given === undefined ? request : { ...request, given }
+}
+
+/** Where caching is off, what was given goes out as it is. */
+function messagesOf(
+  { flat: { frozen, tail }, ttl }: AssembleQuestion,
+  previous: AssembledRequest | undefined,
+): MessageList & Pick<AssembledRequest, 'given'> {
+  return ttl === null ? { frozen, tail } : unmarkedMessages({ frozen, tail }, unmarkedOf(previous))
+}
+
+/** What was made of the messages of a request. */
+export function unmarkedOf(request: AssembledRequest | undefined): Unmarked | undefined {
+  return request?.given === undefined ? undefined : { ...request.messages, given: request.given }
 }
 
 function markersOf(question: AssembleQuestion, counted: Counted, ttl: string): readonly PlannedMarker[] {
@@ -67,6 +83,5 @@ function markersOf(question: AssembleQuestion, counted: Counted, ttl: string): r
     firstClearable: edge.result === null ? null : placeOfResult(flat, edge.result),
     leftClearable: edge.left === null ? null : placeOfResult(flat, edge.left),
     carriersEnd: carriersEnd === null ? null : placeOfRecord(flat, carriersEnd),
-    foreign: question.foreignMarkers ?? 0,
   })
 }

@@ -3,10 +3,12 @@
  * below the limit at once, so that the prefix is rewritten once in many turns. This only proposes; the rewrite
  * is a record like any other.
  */
+import type { JsonObject } from '../conversation/json.ts'
 import { jsonBytes } from '../conversation/utf8.ts'
 import type { RequestPolicy } from '../policy/groups/estimate-policy.ts'
 import type { Profile, SizeRules } from '../policy/profile.ts'
-import type { AssembledRequest } from './assemble.ts'
+import { type MessageList, messageAt } from './count.ts'
+import type { Front } from './front.ts'
 import { type MediaItem, type MediaTally, mediaOf, placeholderFor } from './media.ts'
 import { lastResponse } from './place.ts'
 import { requestFields } from './spell.ts'
@@ -30,26 +32,59 @@ export interface SizeProposal {
 /** Part of a limit that a clearing goes down to. */
 const LOW_WATER = 0.75
 
-export function proposeSize(
-  request: AssembledRequest,
-  tally: MediaTally,
-  rules: { readonly profile: Profile; readonly policy: RequestPolicy },
-): SizeProposal {
+export interface BudgetRules {
+  readonly profile: Profile
+  readonly policy: RequestPolicy
+  /** Records that every rewrite keeps as they are. */
+  readonly pins?: ReadonlySet<string>
+}
+
+/** What a request is made of, as far as its size goes. */
+export interface SizedRequest {
+  readonly messages: MessageList
+  /** Bytes of all but the messages: see `bytesAround`. */
+  readonly around: number
+}
+
+/** Markers come and go: there is room for all of them. */
+const MARKER_BYTES = 4 * 80
+
+export function bytesAround(front: Front, extra: JsonObject = {}): number {
+  const fields = { ...requestFields({ front, extra, markers: [] }), betas: undefined, messages: [] }
+  return (jsonBytes(fields) ?? 0) + MARKER_BYTES
+}
+
+/** `tally`: of what is frozen. Costs what is not, as long as all fits. */
+export function isOverBudget(sized: SizedRequest, tally: MediaTally, rules: BudgetRules): boolean {
+  const limits = limitsOf(rules.profile, rules.policy)
+  const { bytes, items } = mediaOf(tally, sized.messages)
+  const few = Math.min(limits.images, rules.profile.sizes.manyImages)
+  return sized.around + bytes > limits.bytes || items.length > few
+}
+
+export function proposeSize(sized: SizedRequest, tally: MediaTally, rules: BudgetRules): SizeProposal {
   const { sizes } = rules.profile
   const limits = limitsOf(rules.profile, rules.policy)
-  const media = mediaOf(tally, request.messages)
+  const media = mediaOf(tally, sized.messages)
   const items = media.items.toArray()
-  const around = jsonBytes({ ...requestFields(request), betas: undefined, messages: [] }) ?? 0
-  const before = { bytes: around + media.bytes, images: picturesIn(items).length }
-  // What the person has said and nobody has answered stays as it is.
-  const newest = lastResponse(request.messages) ?? -1
-  const old = items.filter(({ index }) => index <= newest)
+  const before = { bytes: sized.around + media.bytes, images: picturesIn(items).length }
+  const old = items.filter((item) => mayGo(item, sized.messages, rules.pins))
   const aged = new Set(oldest(old, { before, limits }))
   const dropped = withoutLarge(items, { old, aged, sizes })
   const drop = items.filter((item) => dropped.has(item))
   const after = { bytes: before.bytes - freed(drop), images: before.images - picturesIn(drop).length }
   const left = items.filter((item) => !dropped.has(item))
   return { before, after, limits, drop, fits: isWithin(after, limits) && !areTooLarge(left, sizes) }
+}
+
+/** What the person has said and nobody has answered stays as it is, and so do pinned records and the model's words. */
+function mayGo(
+  { index, origin }: MediaItem,
+  messages: MessageList,
+  pins: ReadonlySet<string> = new Set(),
+): boolean {
+  if (index > (lastResponse(messages) ?? -1) || pins.has(origin) || origin === '') return false
+  return messageAt(messages, index)?.message.role === 'user'
 }
 
 export function limitsOf({ sizes, window }: Profile, policy: RequestPolicy): RequestSize {

@@ -10,6 +10,7 @@ import type { ApiMessage } from '../view/payload.ts'
 import type { AssembledRequest } from './assemble.ts'
 import { blocksIn, countMessages, type MessageList } from './count.ts'
 import type { PlannedMarker } from './markers.ts'
+import { unmarkedMessage } from './unmarked.ts'
 
 /**
  * System prompt, tools, model, thinking, betas, output settings, context management, cache edits and messages,
@@ -60,7 +61,8 @@ export function fork(
   const fields = Object.keys(options.overrides ?? {})
   if (fields.length > 0) return refusalOf(fields)
   const { sent, profile } = params
-  const messages = withAdded(sent.messages, added.map(flatOf), profile)
+  const own = added.map(flatOf)
+  const messages = withAdded(sent.messages, sent.ttl === null ? own : own.map(unmarkedMessage), profile)
   const counted = countMessages(messages, profile.cache.collapsesToolRuns, sent.counted)
   const markers = options.ttl === null ? [] : readingMarker(sent, profile, options.ttl)
   return {

@@ -35,16 +35,14 @@ export interface MarkerQuestion {
   readonly leftClearable?: MessagePlace | null
   /** The last block of the carriers that a compaction left unchanged in front. */
   readonly carriersEnd?: MessagePlace | null
-  /** Markers that the messages bring along. Whoever set them does the caching, and ours would come on top. */
-  readonly foreign?: number
 }
 
 type Wanted = Pick<PlannedMarker, 'kind' | 'place'>
 
 /** In the order of the request. */
 export function planMarkers(question: MarkerQuestion): readonly PlannedMarker[] {
-  const { policy, cache, foreign = 0 } = question
-  const limit = foreign > 0 ? 0 : Math.min(policy.maximum, cache.maxMarkers)
+  const { policy, cache } = question
+  const limit = Math.min(policy.maximum, cache.maxMarkers)
   const chosen: Wanted[] = []
   for (const { kind, place } of wanted(question)) {
     const isTaken = chosen.some((other) => comparePlaces(other.place, place) === 0)

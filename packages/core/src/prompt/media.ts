@@ -1,15 +1,19 @@
 /** Images and documents among the messages, and how many bytes the whole is. Keeps pace with flattening. */
-import type { Block } from '../conversation/block.ts'
+import { type Block, isBlock, isToolResult } from '../conversation/block.ts'
 import { imageSize } from '../conversation/image-size.ts'
 import { isObject } from '../conversation/json.ts'
 import { List } from '../conversation/list.ts'
 import { jsonBytes } from '../conversation/utf8.ts'
+import { isMediaPlace, mediaPlaceholder } from '../view/cleared-media.ts'
 import type { FlatMessage } from '../view/draft.ts'
 import { blocksIn, type MessageList } from './count.ts'
 
 export interface MediaItem {
   /** The record it comes from. */
   readonly origin: string
+  /** Which one of that record's: see `HiddenMedia`. */
+  readonly toolUseId: string | null
+  readonly nth: number
   /** Which message, which of its blocks, and which block inside a tool result (null: the block itself). */
   readonly index: number
   readonly block: number
@@ -55,18 +59,36 @@ function withMessage(tally: MediaTally, message: FlatMessage | undefined, index:
 }
 
 function mediaIn(message: FlatMessage, index: number): readonly MediaItem[] {
+  const numbers = new Map<string, number>()
   return blocksIn(message).flatMap((block, at) => {
-    const place = { origin: message.origins[at] ?? '', index, block: at }
-    const inner: readonly unknown[] =
-      block.type === 'tool_result' && Array.isArray(block.content) ? block.content : []
+    const origin = message.origins[at] ?? ''
+    const number = numbering(numbers, origin)
+    const place = { origin, index, block: at }
+    const id = isToolResult(block) ? block.tool_use_id : null
+    const inner: readonly unknown[] = id !== null && Array.isArray(block.content) ? block.content : []
     return [
-      ...itemOf(block, { ...place, inner: null }),
-      ...inner.flatMap((held, within) => itemOf(held, { ...place, inner: within })),
+      ...itemOf(block, { ...place, inner: null, ...number(block, null) }),
+      ...inner.flatMap((held, within) => itemOf(held, { ...place, inner: within, ...number(held, id) })),
     ]
   })
 }
 
-type MediaPlace = Pick<MediaItem, 'origin' | 'index' | 'block' | 'inner'>
+type Numbered = Pick<MediaItem, 'toolUseId' | 'nth'>
+
+/** Numbers what a record brings, result by result, as it comes. */
+function numbering(
+  numbers: Map<string, number>,
+  origin: string,
+): (value: unknown, toolUseId: string | null) => Numbered {
+  return (value, toolUseId) => {
+    const key = JSON.stringify([origin, toolUseId])
+    const nth = numbers.get(key) ?? 0
+    if (isBlock(value) && isMediaPlace(value)) numbers.set(key, nth + 1)
+    return { toolUseId, nth }
+  }
+}
+
+type MediaPlace = Omit<MediaItem, 'kind' | 'isPicture' | 'bytes' | 'side'>
 
 function itemOf(value: unknown, place: MediaPlace): readonly MediaItem[] {
   if (!isObject(value) || (value.type !== 'image' && value.type !== 'document')) return []
@@ -90,5 +112,5 @@ function sideOf(source: unknown): number {
 
 /** What stands where one was. */
 export function placeholderFor({ kind }: Pick<MediaItem, 'kind'>): Block {
-  return { type: 'text', text: `[${kind}: no longer shown, to keep the request within its size]` }
+  return mediaPlaceholder(kind)
 }

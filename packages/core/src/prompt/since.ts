@@ -1,12 +1,15 @@
 /** What a conversation has said since a request was sent: what a fork of that request must add to show all of it. */
 import type { FlatMessage } from '../view/draft.ts'
-import type { AssembledRequest } from './assemble.ts'
+import { type AssembledRequest, unmarkedOf } from './assemble.ts'
 import { blocksIn, countMessages, type MessageList, messageAt, messageCount } from './count.ts'
 import { blocksOfRequest } from './marks.ts'
 import { sharedBlocks } from './shared-blocks.ts'
+import { unmarkedMessages } from './unmarked.ts'
 
 /** Null where the conversation no longer begins as it was sent: then there is nothing to fork from. */
-export function messagesSince(sent: AssembledRequest, now: MessageList): readonly FlatMessage[] | null {
+export function messagesSince(sent: AssembledRequest, said: MessageList): readonly FlatMessage[] | null {
+  const made = unmarkedOf(sent)
+  const now = made === undefined ? said : unmarkedMessages(said, made)
   const counted = countMessages(now, sent.counted.collapses, sent.counted)
   const all = blocksOfRequest(sent)
   if (sharedBlocks(sent, { front: sent.front, counted }) < all) return null

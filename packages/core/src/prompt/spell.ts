@@ -23,7 +23,7 @@ export interface RequestFields {
 }
 
 /** Everything but the messages, markers on tools and system prompt in place. */
-export function requestFields(request: AssembledRequest): RequestFields {
+export function requestFields(request: Pick<AssembledRequest, 'front' | 'extra' | 'markers'>): RequestFields {
   const { model, parameters, tools, system } = request.front
   const control = (zone: 'tools' | 'system', index: number): JsonObject | undefined =>
     request.markers.find(({ place }) => place.zone === zone && place.index === index)?.control

@@ -111,7 +111,7 @@ function changed(told: Told, { batch }: KnownRecord, delta: Delta): Told {
 }
 
 /** Null takes a parameter out. */
-function mergeParameters(base: JsonObject, changes: JsonObject): JsonObject {
+export function mergeParameters(base: JsonObject, changes: JsonObject): JsonObject {
   const merged = Object.entries({ ...base, ...changes })
   return Object.fromEntries(merged.filter(([, value]) => value !== null))
 }

@@ -17,7 +17,7 @@ function choose(given: Partial<TtlQuestion> = {}, ...set: readonly SwitchName[])
     cache,
     switches: { set, autoCompactPercent: null },
     source: 'repl_main_thread',
-    gaps: NO_GAPS,
+    gaps: () => NO_GAPS,
     rates: RATES,
     isInteractive: false,
     ...given,
@@ -33,13 +33,19 @@ describe('the lifetime of an epoch', () => {
   it.each<[string, Partial<TtlQuestion>, readonly SwitchName[], string, string]>([
     ['nothing known, nobody there', {}, [], '5m', 'unattended'],
     ['nothing known, a person answers', { isInteractive: true }, [], '1h', 'interactive'],
-    ['gaps that an hour outlasts', { gaps: paused }, [], '1h', 'gaps'],
-    ['no gaps', { gaps: steady, isInteractive: true }, [], '5m', 'gaps'],
-    ['too few calls to tell', { gaps: { ...paused, calls: 19 } }, [], '5m', 'unattended'],
-    ['no prices', { gaps: paused, rates: null }, [], '5m', 'unattended'],
-    ['a price is missing', { gaps: paused, rates: { ...RATES, write1h: null } }, [], '5m', 'unattended'],
+    ['gaps that an hour outlasts', { gaps: () => paused }, [], '1h', 'gaps'],
+    ['no gaps', { gaps: () => steady, isInteractive: true }, [], '5m', 'gaps'],
+    ['too few calls to tell', { gaps: () => ({ ...paused, calls: 19 }) }, [], '5m', 'unattended'],
+    ['no prices', { gaps: () => paused, rates: null }, [], '5m', 'unattended'],
+    [
+      'a price is missing',
+      { gaps: () => paused, rates: { ...RATES, write1h: null } },
+      [],
+      '5m',
+      'unattended',
+    ],
     ['the policy says an hour', { policy: policyOf('1h') }, [], '1h', 'cache.ttl'],
-    ['the policy says five minutes', { policy: policyOf('5m'), gaps: paused }, [], '5m', 'cache.ttl'],
+    ['the policy says five minutes', { policy: policyOf('5m'), gaps: () => paused }, [], '5m', 'cache.ttl'],
     ['opted in', {}, ['ENABLE_PROMPT_CACHING_1H'], '1h', 'ENABLE_PROMPT_CACHING_1H'],
     [
       'opted in, against the policy',
@@ -71,11 +77,20 @@ describe('the lifetime of an epoch', () => {
     expect(choose(given, ...set)).toEqual({ name, because })
   })
 
+  it('does not look at the gaps where something stronger answers', () => {
+    const gaps = (): GapTally => {
+      throw new Error('looked')
+    }
+    expect(choose({ policy: policyOf('1h'), gaps }).because).toBe('cache.ttl')
+    expect(choose({ latched: { name: '5m', because: 'entitled' }, gaps }).because).toBe('entitled')
+    expect(choose({ rates: null, gaps }).because).toBe('unattended')
+  })
+
   it('an answer of switch, policy or account holds for the session, one of gaps for the epoch', () => {
     const entitled = { name: '1h', because: 'entitled' }
     const lost = { isEntitled: false, isOverage: false }
     expect(choose({ latched: entitled, entitlement: lost }, 'FORCE_PROMPT_CACHING_5M')).toEqual(entitled)
-    expect(choose({ latched: { name: '5m', because: 'gaps' }, gaps: paused })).toEqual({
+    expect(choose({ latched: { name: '5m', because: 'gaps' }, gaps: () => paused })).toEqual({
       name: '1h',
       because: 'gaps',
     })

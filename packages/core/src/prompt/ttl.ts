@@ -28,7 +28,8 @@ export interface TtlQuestion {
   readonly source: string
   /** The last word in this session, from the epoch that stands. */
   readonly latched?: EpochTtl | undefined
-  readonly gaps: GapTally
+  /** Asked for only where nothing stronger answers: it may take reading the log. */
+  readonly gaps: () => GapTally
   readonly rates: Rates | null
   /** A person answers: what counts before enough gaps were seen. */
   readonly isInteractive: boolean
@@ -62,13 +63,20 @@ function fixed(question: TtlQuestion): EpochTtl | null {
   return isGiven && isListed ? { name: long.name, because: 'entitled' } : null
 }
 
-function fromSeen({ cache, gaps, rates, isInteractive }: TtlQuestion): EpochTtl {
+function fromSeen(question: TtlQuestion): EpochTtl {
+  const { cache, isInteractive } = question
   const { long, short } = lifetimes(cache)
-  const saves = gaps.calls < ENOUGH_CALLS || rates === null ? null : longLifeSaves(gaps, rates)
+  const saves = savedSoFar(question)
   if (saves !== null) return { name: saves > 0 ? long.name : short.name, because: 'gaps' }
   return isInteractive
     ? { name: long.name, because: 'interactive' }
     : { name: short.name, because: 'unattended' }
+}
+
+function savedSoFar({ gaps, rates }: TtlQuestion): number | null {
+  if (rates === null) return null
+  const seen = gaps()
+  return seen.calls < ENOUGH_CALLS ? null : longLifeSaves(seen, rates)
 }
 
 /** The lifetime of the markers of one request: short-lived sources never ask for more than they use. */

@@ -26,6 +26,8 @@ export interface ChainContext {
   /** Tokens of the conversation with nothing cleared by the provider: what a block's request would carry. */
   readonly unclearedTokens: number
   readonly tools: readonly JsonObject[]
+  /** Tokens that a summary without a model may have at most, where one of another size has proved too large. */
+  readonly largestSummary?: number
   /** Tokens as they are expected to come out, calibrated. */
   readonly tokensOf: (entry: Entry) => number
   readonly tokensOfText: (text: string) => number

@@ -137,10 +137,8 @@ function madeDirect(chain: Chain, { rung, part, ...input }: DirectParts): Direct
 export function localAsk(chain: Chain): Made<LocalAsk> {
   const { policy, span } = chain.context
   if (policy.chain.local === 'never') return skip('off', 'A summary without a model is forbidden by policy.')
-  const maximumTokens = Math.max(
-    0,
-    Math.ceil((replacedTokens(chain) * policy.maximumPercentOfReplaced) / 100) - 1,
-  )
+  const share = Math.ceil((replacedTokens(chain) * policy.maximumPercentOfReplaced) / 100) - 1
+  const maximumTokens = Math.max(0, Math.min(share, chain.context.largestSummary ?? share))
   return { kind: 'local', rung: 4, entries: span.summarised, maximumTokens, deadlines: deadlinesOf(chain) }
 }
 

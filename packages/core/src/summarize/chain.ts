@@ -61,8 +61,11 @@ export function answered(chain: Chain, outcome: AskOutcome): Chain {
 
 const ABORTED = 'The compaction was aborted; nothing has changed.'
 
-/** The summary was good and the whole is still too large: the next rung is tried. */
-export function unfit(chain: Chain, message: string): Chain {
+/**
+ * The summary was good and the whole is still too large: the next rung is tried. `largest`: tokens that a summary may
+ * have for the whole to fit.
+ */
+export function unfit(chain: Chain, message: string, largest?: number): Chain {
   if (!isDone(chain.next) || !chain.next.ok) return chain
   const last = chain.trace.at(-1)
   const rung = last?.rung ?? 4
@@ -74,7 +77,8 @@ export function unfit(chain: Chain, message: string): Chain {
     message,
   }
   const stage: Stage = rung === 0 ? 'fork' : rung === 1 ? 'direct' : rung === 4 ? 'failed' : 'local'
-  return settled({ ...stepped(chain, step), stage, fallbackReason: 'no_summary' })
+  const context = largest === undefined ? chain.context : { ...chain.context, largestSummary: largest }
+  return settled({ ...stepped(chain, step), context, stage, fallbackReason: 'no_summary' })
 }
 
 interface Good {

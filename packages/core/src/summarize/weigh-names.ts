@@ -1,7 +1,7 @@
 /**
  * How likely each name is to be needed next. In records of people's and programs' work the need for a thing falls
  * as one over the time since it was met, and adds up over the times it was met; that is all the model there is. Its
- * three constants lie on wide plateaus (twice or half of each moves the recall of recorded sessions by a point or two).
+ * three constants lie on a wide plateau: half or twice of any moves the recall of recorded sessions by a few points.
  */
 import type { Mention } from './mention.ts'
 import { fileName } from './names.ts'

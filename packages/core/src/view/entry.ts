@@ -5,6 +5,7 @@ import { isObject } from '../conversation/json.ts'
 import { List } from '../conversation/list.ts'
 import type { ClearedInput, MicrocompactMetadata } from '../conversation/metadata.ts'
 import type { KnownRecord } from '../conversation/record.ts'
+import type { HiddenMedia } from './cleared-media.ts'
 
 export interface Entry {
   readonly record: KnownRecord
@@ -22,6 +23,7 @@ export interface Cleared {
   /** Tool results, by call, with the line that says where the text is. */
   readonly results: readonly { readonly id: string; readonly note: string | null }[]
   readonly inputs: readonly ClearedInput[]
+  readonly media?: readonly HiddenMedia[]
 }
 
 /** The entries with one clearing applied. Entries it does not touch stay the same objects. */
@@ -33,6 +35,19 @@ export function clearEntries(entries: List<Entry>, metadata: MicrocompactMetadat
     thinking: namesIn(metadata.clearedThinking),
   }
   return List.of([...entries].map((entry) => clearEntry(entry, clearing)))
+}
+
+const NOTHING_CLEARED: Cleared = { whole: false, thinking: false, results: [], inputs: [] }
+
+/** The entries without the thinking of these responses (`message.id`). Entries it does not touch stay the same objects. */
+export function withoutThinking(entries: readonly Entry[], responses: unknown): readonly Entry[] {
+  const names = namesIn(responses)
+  if (names.size === 0) return entries
+  return entries.map((entry) => {
+    const { record, cleared = NOTHING_CLEARED } = entry
+    const isNamed = record.type === 'assistant' && names.has(record.message.id)
+    return isNamed && !cleared.thinking ? { ...entry, cleared: { ...cleared, thinking: true } } : entry
+  })
 }
 
 const LEFT_OUT: Cleared = { whole: true, thinking: false, results: [], inputs: [] }
@@ -69,6 +84,7 @@ function clearEntry(entry: Entry, clearing: Clearing): Entry {
       before?.thinking === true || (record.type === 'assistant' && clearing.thinking.has(record.message.id)),
     results: [...(before?.results ?? []), ...newResults(entry, clearing)],
     inputs: [...(before?.inputs ?? []), ...newInputs(entry, clearing.metadata)],
+    ...withMedia(before?.media ?? [], newMedia(entry, clearing.metadata)),
   }
   return same(before, now) ? entry : { ...entry, cleared: now }
 }
@@ -96,8 +112,28 @@ function newInputs(entry: Entry, metadata: MicrocompactMetadata): readonly Clear
   return metadata.clearedInputs.filter((input: unknown) => isObject(input) && ids.has(input.toolUseId))
 }
 
+function newMedia({ record }: Entry, { clearedMedia }: MicrocompactMetadata): readonly HiddenMedia[] {
+  if (record.type !== 'user' || !Array.isArray(clearedMedia)) return []
+  return clearedMedia.flatMap((item: unknown) => {
+    if (!isObject(item) || item.uuid !== record.uuid || typeof item.nth !== 'number') return []
+    return [{ toolUseId: typeof item.toolUseId === 'string' ? item.toolUseId : null, nth: item.nth }]
+  })
+}
+
+function withMedia(before: readonly HiddenMedia[], news: readonly HiddenMedia[]): Pick<Cleared, 'media'> {
+  return before.length + news.length === 0 ? {} : { media: [...before, ...news] }
+}
+
+function mediaIn({ media = [] }: Cleared): number {
+  return media.length
+}
+
 function same(before: Cleared | undefined, now: Cleared): boolean {
-  if (before === undefined) return !now.whole && !now.thinking && now.results.length + now.inputs.length === 0
-  const grown = now.results.length > before.results.length || now.inputs.length > before.inputs.length
+  if (before === undefined)
+    return !now.whole && !now.thinking && now.results.length + now.inputs.length + mediaIn(now) === 0
+  const grown =
+    now.results.length > before.results.length ||
+    now.inputs.length > before.inputs.length ||
+    mediaIn(now) > mediaIn(before)
   return !grown && now.whole === before.whole && now.thinking === before.thinking
 }

@@ -5,7 +5,7 @@ import type { PreservedMessages, PreservedSegment } from '../conversation/metada
 import { isKnown } from '../conversation/record.ts'
 import type { Session } from '../conversation/session.ts'
 import { placeOf, recordAt } from '../conversation/tree.ts'
-import type { Entry } from './entry.ts'
+import { type Entry, withoutThinking } from './entry.ts'
 
 export interface Anchored {
   readonly anchor: string
@@ -26,7 +26,8 @@ export function keptBy(boundary: CompactBoundary, before: List<Entry>, session: 
   const taken = new Set<string>()
   const anchored = lists.map((list) => {
     const uuids = list.uuids.filter((uuid) => !taken.has(uuid) && taken.add(uuid))
-    return { anchor: list.anchorUuid, entries: found(uuids, before, session, missing) }
+    const entries = withoutThinking(found(uuids, before, session, missing), metadata?.clearedThinking)
+    return { anchor: list.anchorUuid, entries }
   })
   return { anchored: anchored.filter(({ entries }) => entries.length > 0), missing }
 }

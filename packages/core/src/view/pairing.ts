@@ -17,6 +17,9 @@ import type { Repair, RepairKind } from './repair.ts'
 /** The answer to a call that never got one. The same text whether completed here or appended as a record. */
 export const MISSING_RESULT_TEXT = 'The tool call was interrupted and returned no result.'
 
+/** What stands where a response made nothing but calls whose ids were used before. */
+export const REPEATED_CALL_TEXT = '[A call that repeated the id of an earlier one was left out.]'
+
 export function missingResult(id: string): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: id, content: MISSING_RESULT_TEXT, is_error: true }
 }
@@ -66,7 +69,14 @@ function uniqueCalls(draft: Draft, known: (id: string) => boolean, repairs: Repa
     own.add(block.id)
     return !repeated
   })
-  return withParts(draft, parts)
+  return withParts(draft, parts.length === 0 ? repeatedOf(draft) : parts)
+}
+
+/** A response in whose place nothing stands would put together what it parted: what was sent may not change. */
+function repeatedOf({ parts }: Draft): readonly Part[] {
+  const first = parts.at(0)
+  if (first === undefined) return []
+  return [{ block: { type: 'text', text: REPEATED_CALL_TEXT }, origin: first.origin }]
 }
 
 /** The responses in a row and the messages up to the next one, with the answers right behind the calls. */

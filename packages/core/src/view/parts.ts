@@ -5,6 +5,7 @@ import { isObject } from '../conversation/json.ts'
 import { isSyntheticError, type KnownRecord } from '../conversation/record.ts'
 import { endsTurn } from '../conversation/turn-end.ts'
 import { attachmentText } from './attachment-text.ts'
+import { withoutMedia } from './cleared-media.ts'
 import type { Part } from './draft.ts'
 import type { Cleared, Entry } from './entry.ts'
 
@@ -31,7 +32,10 @@ export function partsOf(entry: Entry): readonly Part[] {
   if (record.type === 'attachment')
     return [{ block: { type: 'text', text: attachmentText(record) }, origin: record.uuid }]
   if (record.type !== 'user' && record.type !== 'assistant') return []
-  const parts = blocksOf(record.message.content).map((block, index) => partOf(block, index, record))
+  const blocks = blocksOf(record.message.content)
+  const parts = withoutMedia(blocks, entry.cleared?.media).map((block, index) =>
+    block === blocks[index] ? partOf(block, index, record) : { block, origin: record.uuid },
+  )
   return entry.cleared === undefined
     ? parts
     : parts.flatMap((part) => clearPart(part, entry.cleared as Cleared))

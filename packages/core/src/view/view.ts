@@ -18,7 +18,7 @@ import { List } from '../conversation/list.ts'
 import { isKnown, type KnownRecord, type SystemRecord } from '../conversation/record.ts'
 import type { Session } from '../conversation/session.ts'
 import { ROOT, recordAt } from '../conversation/tree.ts'
-import { clearEntries, type Entry, withoutEdits } from './entry.ts'
+import { clearEntries, type Entry, withoutEdits, withoutThinking } from './entry.ts'
 import { type Anchored, keptBy } from './kept.ts'
 
 /** A compaction or clearing that stands, with what it replaced: to undo it is to look that up. */
@@ -174,10 +174,15 @@ function undone(view: View, record: SystemRecord, at: At): View {
     anchored: [],
     rewrittenAt: at.index,
   }
-  for (const item of since({ ...at, position: at.position + 1 }, act.position)) {
-    if (!gone.some((taken) => isOwn(item.record, taken))) next = pushed(next, item)
-  }
-  return next
+  const come = since({ ...at, position: at.position + 1 }, act.position).filter(
+    ({ record: said }) => !gone.some((taken) => isOwn(said, taken)),
+  )
+  for (const item of withoutThinking(come, record.clearedThinking)) next = pushed(next, item)
+  return come.some(isDrop) ? { ...next, entries: withoutEdits(next.entries) } : next
+}
+
+function isDrop({ record }: Entry): boolean {
+  return record.type === 'system' && record.subtype === CACHE_EDITS_DROPPED
 }
 
 /** What came along the branch between a boundary and the present position. */

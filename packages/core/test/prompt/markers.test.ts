@@ -177,7 +177,6 @@ describe('markers', () => {
     ],
     ['two at most', LOOP, { firstClearable: at(2, 0), policy: { maximum: 2 } }, ['edge 1.2', 'tail 2.1']],
     ['the provider takes none', LOOP, { cache: createProfile({ cache: { maxMarkers: 0 } }).cache }, []],
-    ['somebody else has set some', LOOP, { foreign: 1 }, []],
     [
       'without a system prompt the tools end the front',
       [user(text())],

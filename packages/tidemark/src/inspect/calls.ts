@@ -1,6 +1,7 @@
 /**
  * The API calls of a log. One response on several lines is one call; a response that an earlier file had too
- * (a session resumed or forked takes its beginning along) is one call in all.
+ * (a session resumed or forked takes its beginning along) is one call in all. Our own logs tell of calls beside the
+ * conversation too: forks, summaries, replies that said nothing. They were paid for like the others.
  */
 import {
   type AssistantRecord,
@@ -8,6 +9,7 @@ import {
   blocksOf,
   isKnown,
   isObject,
+  loggedCall,
   type SessionRecord,
   SYNTHETIC_MODEL,
   type Usage,
@@ -20,6 +22,8 @@ export interface Call {
   readonly at: string
   /** The side agent that made it; null for the main conversation. */
   readonly agent: string | null
+  /** Who asked beside the conversation (`compact`, a fork's name …); null for the conversation itself. */
+  readonly source: string | null
   /** An earlier file has it too. */
   readonly isCopy: boolean
   readonly usage: Usage | null
@@ -38,6 +42,8 @@ export function callsOf(records: Iterable<SessionRecord>, place: CallPlace): rea
   const calls = new Map<string, OpenCall>()
   const lines = createRepeatedLines()
   for (const record of records) {
+    const beside = loggedCall(record)
+    if (beside !== null) takeBeside(calls, beside, place)
     const key = keyOf(record)
     if (key === null || !isAnswer(record)) continue
     const isRepeated = lines.isRepeated(record)
@@ -50,6 +56,17 @@ export function callsOf(records: Iterable<SessionRecord>, place: CallPlace): rea
   }
   return [...calls.values()]
 }
+
+/** One that the conversation tells of too is the same call. */
+function takeBeside(calls: Map<string, OpenCall>, { id, ...told }: LoggedCall, place: CallPlace): void {
+  const key = `${id}\n`
+  if (calls.has(key)) return
+  const usage = isPlausible(told.usage) ? told.usage : null
+  const isCopy = place.elsewhere.has(key)
+  calls.set(key, { ...told, key, usage, isCopy, agent: place.agent ?? null, blocks: [] })
+}
+
+type LoggedCall = NonNullable<ReturnType<typeof loggedCall>>
 
 /** What a host writes in the model's place is no answer of a model, error or not. */
 function isAnswer(record: SessionRecord): record is AssistantRecord {
@@ -72,7 +89,8 @@ interface OpenCall extends Call {
 function begun(record: AssistantRecord, key: string, { elsewhere, agent }: CallPlace): OpenCall {
   const { model } = record.message
   const isCopy = elsewhere.has(key)
-  return { key, model, at: record.timestamp, agent: agent ?? null, isCopy, usage: null, blocks: [] }
+  const who = { agent: agent ?? null, source: null }
+  return { key, model, at: record.timestamp, ...who, isCopy, usage: null, blocks: [] }
 }
 
 /** The lines of a response bear its usage from the start of the stream on; the fullest is the newest. */
@@ -84,7 +102,7 @@ function measure(call: OpenCall, { message }: AssistantRecord): void {
 const FIGURES = ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens']
 
 /** A log may hold anything. A figure that no counter could show makes the whole of it worthless. */
-function isPlausible(usage: Usage | undefined): usage is Usage {
+function isPlausible(usage: Usage | null | undefined): usage is Usage {
   return (
     isObject(usage) &&
     FIGURES.every((field) => Math.abs(Number(usage[field] ?? 0)) <= Number.MAX_SAFE_INTEGER)

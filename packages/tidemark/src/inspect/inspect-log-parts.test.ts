@@ -2,7 +2,18 @@ import type { Content, SessionRecord } from '@tidemark/core'
 import { modelCatalogue } from '@tidemark/wire'
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { answer, inspected, logOf, read, read1, read2, story, TEXT, usage } from '../../test/inspected.ts'
+import {
+  answer,
+  inspected,
+  logOf,
+  MODEL,
+  read,
+  read1,
+  read2,
+  story,
+  TEXT,
+  usage,
+} from '../../test/inspected.ts'
 import { inspectLog } from './inspect-log.ts'
 import { daysIn } from './spending-table.ts'
 
@@ -193,4 +204,33 @@ it('a thousand faults are enough', () => {
   })
   expect(report.damaged).toHaveLength(1_001)
   expect(report.damaged.at(-1)?.line).toBe(1_000)
+})
+
+describe('calls beside the conversation, as our own logs tell them', () => {
+  const beside = (teller: Teller, id: string, source: string, model = MODEL): void => {
+    const modelCall = { id, source, model, usage: usage(1_000_000, 0, { input_tokens: 0, output_tokens: 0 }) }
+    teller.notice('model_call', { isMeta: true, modelCall } as Parameters<Teller['notice']>[1])
+  }
+  const report = inspected(
+    (teller) => {
+      teller.user('go')
+      answer(teller, 'm1', 'done', { usage: usage(0, 0, { input_tokens: 0, output_tokens: 0 }) })
+      beside(teller, 'f1', 'compact')
+      beside(teller, 'f2', 'session_memory', 'claude-haiku-4-5')
+    },
+    { format: 'tidemark' },
+  )
+
+  it('are on the bill, and those that wrote a summary apart', () => {
+    expect([report.apiCalls, report.usage.cacheRead, report.models]).toEqual([
+      3,
+      2_000_000,
+      [MODEL, 'claude-haiku-4-5'],
+    ])
+    expect([report.costUsd, report.money.spentOnCompaction]).toEqual([0.6, 0.5])
+  })
+
+  it('are no part of its context', () => {
+    expect([report.peakContextTokens, report.context.points]).toEqual([0, []])
+  })
 })

@@ -53,6 +53,7 @@ describe('a session', () => {
         costUsd: report.costUsd,
         cacheBreaks: 0,
         lostToBreaks: 0,
+        spentOnClearings: 0.02875,
       },
     ])
   })
@@ -62,7 +63,13 @@ describe('a session', () => {
     expect(cacheBreaks).toEqual([])
     // What the first call wrote stands in front of the result that was cleared: 15,000 of its 20,000 were read.
     expect(clearingCosts).toEqual([
-      { at: expect.any(String), tokensRewritten: 5_000, costUsd: 0.02875, breakEvenCalls: null },
+      {
+        at: expect.any(String),
+        tokensRewritten: 5_000,
+        costUsd: 0.02875,
+        breakEvenCalls: null,
+        model: MODEL,
+      },
     ])
     expect([money.lostToBreaks, money.shareLostToBreaks, money.spentOnClearings]).toEqual([0, 0, 0.02875])
   })

@@ -1,5 +1,5 @@
 /** From a log that was read to the report of its session. Pure: the same log gives the same report. */
-import { redactAll, type SessionRecord } from '@tidemark/core'
+import { COMPACTION, redactAll, type SessionRecord } from '@tidemark/core'
 import { type Catalogue, type LogFormat, lookUpModel, type ReadRecord } from '@tidemark/wire'
 import type { ReadLog } from '../reading/read-log.ts'
 import { agentReports } from './agents.ts'
@@ -15,7 +15,7 @@ import { estimatorReport } from './estimator-report.ts'
 import { largestItems } from './large-items.ts'
 import { promptsIn } from './prompts.ts'
 import type { SessionReport } from './report.ts'
-import { moneySpent, type PricedCall, priceCall } from './spending.ts'
+import { moneySpent, type PricedCall, priceLogged, spentOn } from './spending.ts'
 import { type DayOf, spendingTable } from './spending-table.ts'
 import { toolCallsIn } from './tool-calls.ts'
 import { addUsage, hitRateOf, NO_USAGE, usageOf } from './usage-totals.ts'
@@ -101,7 +101,7 @@ function countedCalls(all: readonly Call[], { log, rules, estimates, found }: Co
   const estimate = ({ model, blocks }: Call): number =>
     blocks.reduce((sum, block) => sum + estimates.forModel(model).estimator.block(block), 0)
   const priced = answered.map((call) =>
-    priceCall(call, { catalogue: rules.catalogue, estimate, format: log.format }),
+    priceLogged(call, { catalogue: rules.catalogue, estimate, format: log.format }),
   )
   const usage = answered.reduce((sum, call) => addUsage(sum, usageOf(call.usage)), NO_USAGE)
   return {
@@ -126,11 +126,11 @@ function moneyOf(priced: readonly PricedCall[], found: CacheReport, dayOf: DayOf
   const money = moneySpent(priced)
   return {
     costUsd: money.spent,
-    money: { ...money, ...moneyLost(found, money.spent) },
+    money: { ...money, ...moneyLost(found, money.spent), spentOnCompaction: spentOn(COMPACTION, priced) },
     outputEstimated: estimated.length > 0,
     outputEstimatedCalls: estimated.length,
     outputTokensEstimated: priced.reduce((sum, { tokens }) => sum + tokens.output, 0),
-    spending: spendingTable({ calls: priced, cacheBreaks: found.cacheBreaks }, dayOf),
+    spending: spendingTable({ calls: priced, ...found }, dayOf),
   }
 }
 
@@ -160,6 +160,7 @@ function contentOfLog(log: ReadLog, all: readonly Call[], estimates: Estimates) 
 /** The one that answered most calls of the main conversation; the newest of those that answered as many. */
 function mainModel(all: readonly Call[]): string {
   const counts = new Map<string, number>()
-  for (const { model, agent } of all) if (agent === null) counts.set(model, (counts.get(model) ?? 0) + 1)
+  for (const { model, agent, source } of all)
+    if (agent === null && source === null) counts.set(model, (counts.get(model) ?? 0) + 1)
   return [...counts].reduce((most, next) => (next[1] >= most[1] ? next : most), ['unknown', 0] as const)[0]
 }

@@ -146,7 +146,10 @@ export interface EstimatorReport {
   readonly excluded: readonly { readonly reason: string; readonly count: number }[]
 }
 
-export interface MoneyReport extends MoneySpent, MoneyLost {}
+export interface MoneyReport extends MoneySpent, MoneyLost {
+  /** What calls that wrote summaries cost: a part of what was spent. Only our own logs tell of them. */
+  readonly spentOnCompaction: number | null
+}
 
 export interface MoneySpent {
   /** Dollars; null where something that was used has no known price: the same as `costUsd`. */
@@ -185,6 +188,7 @@ export interface Spending {
   readonly costUsd: number | null
   readonly cacheBreaks: number
   readonly lostToBreaks: number | null
+  readonly spentOnClearings: number | null
 }
 
 export interface AgentReport {

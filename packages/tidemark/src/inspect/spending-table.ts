@@ -1,6 +1,6 @@
 /** The calls of a session by day and model: what totals over many sessions are made of. */
 import { addMoney, type Money, NO_MONEY } from '@tidemark/core'
-import type { CacheBreak } from './breaks/cache-report.ts'
+import type { CacheBreak, ClearingCost } from './breaks/cache-report.ts'
 import type { Spending, UsageTotals } from './report.ts'
 import { dollars, type PricedCall, plus } from './spending.ts'
 import { addUsage, NO_USAGE, usageOf } from './usage-totals.ts'
@@ -35,15 +35,18 @@ interface Row {
   money: Money
   cacheBreaks: number
   lost: number | null
+  cleared: number | null
 }
 
-/** What was spent, and what of it was lost to breaks. */
+/** What was spent, and what of it was lost to breaks and spent on clearings. */
 export interface Spent {
   readonly calls: readonly PricedCall[]
   readonly cacheBreaks: readonly CacheBreak[]
+  readonly clearingCosts: readonly ClearingCost[]
 }
 
-export function spendingTable({ calls, cacheBreaks }: Spent, dayOf: DayOf): readonly Spending[] {
+export function spendingTable(spent: Spent, dayOf: DayOf): readonly Spending[] {
+  const { calls, cacheBreaks, clearingCosts } = spent
   const rows = new Map<string, Row>()
   const rowOf = ({ at, model }: Pick<CacheBreak, 'at' | 'model'>): Row => {
     const day = dayOf(at)
@@ -63,13 +66,18 @@ export function spendingTable({ calls, cacheBreaks }: Spent, dayOf: DayOf): read
     row.cacheBreaks += 1
     row.lost = plus(row.lost, found.costUsd)
   }
-  return [...rows.values()].map(({ money, lost, ...row }) => ({
+  for (const found of clearingCosts) {
+    const row = rowOf(found)
+    row.cleared = plus(row.cleared, found.costUsd)
+  }
+  return [...rows.values()].map(({ money, lost, cleared, ...row }) => ({
     ...row,
     costUsd: dollars(money.total),
     lostToBreaks: dollars(lost),
+    spentOnClearings: dollars(cleared),
   }))
 }
 
 function newRow(day: string | null, model: string): Row {
-  return { day, model, apiCalls: 0, usage: NO_USAGE, money: NO_MONEY, cacheBreaks: 0, lost: 0 }
+  return { day, model, apiCalls: 0, usage: NO_USAGE, money: NO_MONEY, cacheBreaks: 0, lost: 0, cleared: 0 }
 }

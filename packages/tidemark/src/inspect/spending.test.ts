@@ -1,7 +1,7 @@
 import type { Usage } from '@tidemark/core'
 import { modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import { moneySpent, type PricedCall, priceCall } from './spending.ts'
+import { moneySpent, type PricedCall, priceLogged } from './spending.ts'
 
 function priced(usage: Usage, estimated = 0): PricedCall {
   const call = {
@@ -9,10 +9,11 @@ function priced(usage: Usage, estimated = 0): PricedCall {
     model: 'claude-opus-4-6',
     at: '2026-02-10',
     agent: null,
+    source: null,
     isCopy: false,
     blocks: [],
   }
-  return priceCall(
+  return priceLogged(
     { ...call, usage },
     { catalogue: modelCatalogue, format: 'claude-code', estimate: () => estimated },
   )
@@ -38,7 +39,7 @@ describe('what the cache saved', () => {
     const [standard, fast] = ['standard', 'fast'].map((speed) => priced({ ...run(0, 100_000), speed }))
     const factor = (fast?.money.total ?? 0) / (standard?.money.total ?? 0)
     expect(factor).toBeGreaterThan(1)
-    expect(fast?.uncached).toBeCloseTo((standard?.uncached ?? 0) * factor, 12)
+    expect(fast?.saved).toBeCloseTo((standard?.saved ?? 0) * factor, 12)
   })
 })
 

@@ -1,27 +1,22 @@
 /** What the calls of a session cost: each at the prices of its model and day, added up by class, day and model. */
 import {
   addMoney,
+  addTokens,
+  type PricedCall as Billed,
   iterationsOf,
   type Money,
   NO_MONEY,
+  NO_TOKENS,
   type PriceClass,
-  type Prices,
-  priceOf,
-  priceUncached,
-  type TokensByClass,
+  priceCall,
   type Usage,
 } from '@tidemark/core'
 import { type Catalogue, type LogFormat, lookUpModel, pricesOn } from '@tidemark/wire'
-import { addTokens, billedTokens } from './billed-tokens.ts'
 import { type Call, loggedOutput } from './calls.ts'
 import type { MoneySpent } from './report.ts'
 
-export interface PricedCall {
+export interface PricedCall extends Pick<Billed, 'money' | 'tokens' | 'saved'> {
   readonly call: Call
-  readonly money: Money
-  /** What it would have cost without a cache. */
-  readonly uncached: number | null
-  readonly tokens: TokensByClass
   readonly isOutputEstimated: boolean
 }
 
@@ -32,38 +27,15 @@ export interface Pricing {
   readonly estimate: (call: Call) => number
 }
 
-const UNPRICED: Prices = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
-const NO_USAGE_LOGGED = 'calls whose usage the log does not have'
-
-export function priceCall(call: Call, pricing: Pricing): PricedCall {
-  if (call.usage === null) return withoutUsage(call)
+export function priceLogged(call: Call, pricing: Pricing): PricedCall {
   const { usage, isOutputEstimated } = outputMended(call, call.usage, pricing)
-  const pricesFor = (model: string): Prices | null => pricesOf(pricing.catalogue, model, call.at)
-  const prices = pricesFor(call.model) ?? UNPRICED
-  const money = named(priceOf(usage, prices, pricesFor), prices === UNPRICED ? call.model : null)
-  const tokens = billedTokens(usage)
-  const { total: uncached } = priceUncached(usage, prices, pricesFor)
-  return { call, money, tokens, isOutputEstimated, uncached }
+  const { key: id, source, model, at } = call
+  const { money, tokens, saved } = priceCall({ id, source, model, at, usage }, (name, when) => {
+    const found = lookUpModel(pricing.catalogue, name)
+    return found.found ? pricesOn(found.model, when) : null
+  })
+  return { call, money, tokens, saved, isOutputEstimated }
 }
-
-function pricesOf(catalogue: Catalogue, model: string, at: string): Prices | null {
-  const found = lookUpModel(catalogue, model)
-  return found.found ? pricesOn(found.model, at) : null
-}
-
-/** "no price for output" helps nobody where it is the model that is not known. */
-function named(money: Money, unknownModel: string | null): Money {
-  return unknownModel === null || money.missing.length === 0
-    ? money
-    : { ...money, missing: [`prices of ${unknownModel}`] }
-}
-
-function withoutUsage(call: Call): PricedCall {
-  const money = { ...NO_MONEY, total: null, missing: [NO_USAGE_LOGGED] }
-  return { call, money, tokens: NO_TOKENS, isOutputEstimated: false, uncached: null }
-}
-
-const NO_TOKENS: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
 
 /**
  * Claude Code often logs the output as it stood when the stream began. Where it is less than half of what the
@@ -71,9 +43,10 @@ const NO_TOKENS: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 
  */
 function outputMended(
   call: Call,
-  usage: Usage,
+  usage: Usage | null,
   { estimate, format }: Pricing,
-): { readonly usage: Usage; readonly isOutputEstimated: boolean } {
+): { readonly usage: Usage | null; readonly isOutputEstimated: boolean } {
+  if (usage === null) return { usage, isOutputEstimated: false }
   const isFinal = format !== 'claude-code' || iterationsOf(usage).length > 0
   const estimated = isFinal ? 0 : estimate(call)
   if (loggedOutput(usage) * 2 >= estimated) return { usage, isOutputEstimated: false }
@@ -82,7 +55,7 @@ function outputMended(
 
 export function moneySpent(calls: readonly PricedCall[]): MoneySpent {
   const money = sumMoney(calls)
-  const uncached = calls.reduce<number | null>((sum, call) => plus(sum, call.uncached), 0)
+  const saved = calls.reduce<number | null>((sum, call) => plus(sum, call.saved), 0)
   const tokens = calls.reduce((sum, call) => addTokens(sum, call.tokens), NO_TOKENS)
   const one = (kind: PriceClass) => ({ tokens: tokens[kind], usd: dollars(money.byClass[kind]) })
   return {
@@ -96,10 +69,15 @@ export function moneySpent(calls: readonly PricedCall[]): MoneySpent {
       output: one('output'),
     },
     feesUsd: dollars(money.fees),
-    savedByCache: money.total === null || uncached === null ? null : dollars(uncached - money.total),
+    savedByCache: dollars(saved),
     missing: money.missing,
     assumed: money.assumed,
   }
+}
+
+/** On calls that `source` made. */
+export function spentOn(source: string, calls: readonly PricedCall[]): number | null {
+  return dollars(sumMoney(calls.filter(({ call }) => call.source === source)).total)
 }
 
 export function sumMoney(calls: readonly PricedCall[]): Money {

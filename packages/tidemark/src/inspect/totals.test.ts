@@ -5,7 +5,7 @@ import { totalsOf } from './totals.ts'
 function spent(day: string | null, model: string, costUsd: number | null): Spending {
   const usage = { input: 1, cacheRead: 3, cacheCreation: 0, output: 5 }
   const lostToBreaks = costUsd === null ? null : costUsd / 10
-  return { day, model, apiCalls: 2, usage, costUsd, cacheBreaks: 3, lostToBreaks }
+  return { day, model, apiCalls: 2, usage, costUsd, cacheBreaks: 3, lostToBreaks, spentOnClearings: 0.25 }
 }
 
 function report(project: string | null, spending: readonly Spending[]): SessionReport {
@@ -24,6 +24,7 @@ const figures = (sessions: number, calls: number) => ({
   usage: { input: calls, cacheRead: calls * 3, cacheCreation: 0, output: calls * 5 },
   hitRate: 0.75,
   cacheBreaks: calls * 3,
+  spentOnClearings: calls * 0.25,
 })
 
 it('are of all sessions, by day newest first, by model and project dearest first', () => {
@@ -89,6 +90,7 @@ it('of nothing are nothing', () => {
     pricedUsd: 0,
     cacheBreaks: 0,
     lostToBreaks: 0,
+    spentOnClearings: 0,
     byDay: [],
     byModel: [],
     byProject: [],

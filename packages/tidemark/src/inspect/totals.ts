@@ -17,6 +17,8 @@ export interface Total {
   /** How often the prompt cache broke, and what that cost; null where a part of it is not known. */
   readonly cacheBreaks: number
   readonly lostToBreaks: number | null
+  /** What clearings made necessary to process again: the host's own acts, no breaks. */
+  readonly spentOnClearings: number | null
 }
 
 export interface Totals extends Omit<Total, 'name'> {
@@ -59,6 +61,7 @@ interface Part {
   readonly costUsd: number | null
   readonly cacheBreaks: number
   readonly lostToBreaks: number | null
+  readonly spentOnClearings: number | null
 }
 
 function partsOf(report: SessionReport): readonly Part[] {
@@ -83,11 +86,16 @@ function added(name: string, parts: readonly Part[]): Total {
     apiCalls: parts.reduce((sum, part) => sum + part.apiCalls, 0),
     usage,
     hitRate: hitRateOf(usage),
-    costUsd: dollars(parts.reduce<number | null>((sum, { costUsd }) => plus(sum, costUsd), 0)),
+    costUsd: summed(parts, ({ costUsd }) => costUsd),
     pricedUsd: dollars(pricedUsd) ?? 0,
     cacheBreaks: parts.reduce((sum, part) => sum + part.cacheBreaks, 0),
-    lostToBreaks: dollars(parts.reduce<number | null>((sum, part) => plus(sum, part.lostToBreaks), 0)),
+    lostToBreaks: summed(parts, ({ lostToBreaks }) => lostToBreaks),
+    spentOnClearings: summed(parts, ({ spentOnClearings }) => spentOnClearings),
   }
+}
+
+function summed(parts: readonly Part[], amountOf: (part: Part) => number | null): number | null {
+  return dollars(parts.reduce<number | null>((sum, part) => plus(sum, amountOf(part)), 0))
 }
 
 function dearer(one: Total, other: Total): number {

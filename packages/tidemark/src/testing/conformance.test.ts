@@ -6,12 +6,14 @@ import { describe, it } from 'vitest'
 import { createBlobFolder } from '../blobs/blob-folder.ts'
 import { nodeFiles } from '../files/node-files.ts'
 import { createFileJournal, type FileJournal } from '../journal/file-journal.ts'
+import { createDeadlines } from '../system/deadlines.ts'
 import { systemClock } from '../system/system-clock.ts'
 import { systemIds } from '../system/system-ids.ts'
 import { blobStoreCases } from './blob-store-cases.ts'
 import { clockCases } from './clock-cases.ts'
 import type { ConformanceCase } from './conformance.ts'
 import { createCountingIds } from './counting-ids.ts'
+import { deadlinesCases } from './deadlines-cases.ts'
 import { createFakeClock } from './fake-clock.ts'
 import { createFakeMachine } from './fake-machine.ts'
 import { filePortCases } from './file-port-cases.ts'
@@ -119,3 +121,14 @@ run(
   idsCases(() => systemIds),
 )
 run('ids: counting', idsCases(createCountingIds))
+run(
+  'deadlines: system',
+  deadlinesCases(() => ({ deadlines: createDeadlines(), pass: (ms) => systemClock.sleep(ms) })),
+)
+run(
+  'deadlines: on a fake clock',
+  deadlinesCases(() => {
+    const clock = createFakeClock()
+    return { deadlines: createDeadlines(clock), pass: (ms) => clock.advance(ms) }
+  }),
+)

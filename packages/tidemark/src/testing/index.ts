@@ -4,6 +4,7 @@ export { Choices, choicesFrom } from './choices.ts'
 export { type ClockSubject, clockCases } from './clock-cases.ts'
 export type { ConformanceCase } from './conformance.ts'
 export { createCountingIds } from './counting-ids.ts'
+export { type DeadlinesSubject, deadlinesCases } from './deadlines-cases.ts'
 export { createFakeClock, type FakeClock } from './fake-clock.ts'
 export { createFakeMachine, type FakeMachine } from './fake-machine.ts'
 export {

@@ -25,18 +25,26 @@ function broken(costUsd: number | null, given: Partial<CacheBreak> = {}): CacheB
 }
 
 function cleared(breakEvenCalls: number | null): ClearingCost {
-  return { at: '2026-03-09T09:20:00.000Z', tokensRewritten: 91_000, costUsd: 0.87, breakEvenCalls }
+  return {
+    at: '2026-03-09T09:20:00.000Z',
+    tokensRewritten: 91_000,
+    costUsd: 0.87,
+    breakEvenCalls,
+    model: 'm',
+  }
 }
 
 interface Given {
   readonly cacheBreaks?: readonly CacheBreak[]
   readonly clearingCosts?: readonly ClearingCost[]
   readonly share?: number | null
+  readonly hourWouldSave?: number | null
 }
 
-function drawn({ cacheBreaks = [], clearingCosts = [], share = 0.125 }: Given, on = screen()) {
+function drawn(given: Given, on = screen()) {
+  const { cacheBreaks = [], clearingCosts = [], share = 0.125, hourWouldSave = null } = given
   const money = { shareLostToBreaks: share }
-  return breaks({ cacheBreaks, clearingCosts, money } as unknown as SessionReport, on)
+  return breaks({ cacheBreaks, clearingCosts, hourWouldSave, money } as unknown as SessionReport, on)
 }
 
 describe('the breaks of a session', () => {
@@ -103,5 +111,19 @@ describe('the breaks of a session', () => {
     const secret = `sk-ant-api03-${'a1B2'.repeat(20)}`
     const text = drawn({ cacheBreaks: [broken(1, { evidence: `${secret} \u001b[2J` })] }).join('')
     expect([text.includes(secret), text.includes('\u001b')]).toEqual([false, false])
+  })
+})
+
+describe('an hour where five minutes lapsed', () => {
+  it.each([
+    [1.5, 'a cache lifetime of an hour would have saved $1.50 here: by these gaps it pays'],
+    [-0.25, 'a cache lifetime of an hour would have cost $0.25 more here: by these gaps it'],
+  ])('is said to pay or not: %d', (hourWouldSave, line) => {
+    expect(drawn({ cacheBreaks: [broken(0.25)], hourWouldSave })).toContain(`  ${line}`)
+  })
+
+  it('is no matter where nothing lapsed', () => {
+    const cacheBreaks = [broken(0.25, { cause: 'restarted' })]
+    expect(drawn({ cacheBreaks, hourWouldSave: 1 }).join()).not.toContain('an hour')
   })
 })

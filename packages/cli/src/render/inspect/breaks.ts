@@ -19,7 +19,21 @@ export function breaks(report: SessionReport, screen: Screen): readonly string[]
     ...listed.flatMap((found) => breakLines(found, screen)),
     ...more(cacheBreaks.length - listed.length, screen),
     ...clearings(clearingCosts, screen),
+    ...longerLife(report, screen),
   ]
+}
+
+/** Where entries lapsed after five minutes: whether an hour would have been worth its dearer writes. */
+function longerLife(
+  { cacheBreaks, hourWouldSave: saved }: SessionReport,
+  { columns, colors }: Screen,
+): readonly string[] {
+  if (saved === null || !cacheBreaks.some(({ cause }) => cause === 'expired')) return []
+  const text =
+    saved > 0
+      ? `a cache lifetime of an hour would have saved ${dollars(saved)} here: by these gaps it pays`
+      : `a cache lifetime of an hour would have cost ${dollars(-saved)} more here: by these gaps it does not pay`
+  return wrap(text, columns, '  ').map(colors.dim)
 }
 
 function dearer(one: CacheBreak, other: CacheBreak): number {
@@ -56,11 +70,12 @@ const FIGURES = 8
 
 function breakLines(found: CacheBreak, screen: Screen): readonly string[] {
   const { moments, colors, columns, symbols } = screen
-  const { at, tokensRewritten, costUsd, cause, evidence, agent } = found
+  const { at, tokensRewritten, costUsd, cause, evidence, agent, source } = found
   const when = Number.isNaN(Date.parse(at)) ? '?' : moments.full(at)
   const paid = costUsd === null ? '?' : dollars(costUsd)
   const figures = `  ${left(when, WHEN)}${right(tokens(tokensRewritten), FIGURES)}  ${right(paid, FIGURES)}  `
-  const who = agent === undefined ? '' : ` (agent ${shown(agent)})`
+  const beside = source === undefined ? '' : ` (${shown(source)})`
+  const who = agent === undefined ? beside : ` (agent ${shown(agent)})`
   const why = cutEnd(`${inWords(cause)}${who}`, columns - widthOf(figures), symbols.more)
   return [`${figures}${colors.bold(why)}`, ...wrap(shown(evidence), columns, '      ').map(colors.dim)]
 }

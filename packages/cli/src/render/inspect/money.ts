@@ -60,6 +60,19 @@ function fees({ feesUsd }: MoneyReport): readonly string[] {
   ]
 }
 
+/** Parts of the bill that the host chose to spend. */
+function ownActs({
+  spentOnCompaction: summaries,
+  spentOnClearings: clearings,
+}: MoneyReport): readonly string[] {
+  return [
+    ...(summaries === null || summaries > 0 ? [`spent on summaries: ${cost(summaries, 0)}`] : []),
+    ...(clearings === null || clearings > 0
+      ? [`spent on processing again what clearings changed: ${cost(clearings, 0)}`]
+      : []),
+  ]
+}
+
 function remarks(report: SessionReport): readonly string[] {
   const { money: spent, usage, outputEstimatedCalls: guessed, outputTokensEstimated } = report
   const saved = spent.savedByCache
@@ -71,6 +84,7 @@ function remarks(report: SessionReport): readonly string[] {
       : []),
     ...(saved !== null && saved >= 0.005 ? [`the cache saved ${dollars(saved)}`] : []),
     ...(saved !== null && saved <= -0.005 ? [`the cache cost ${dollars(-saved)} more than it saved`] : []),
+    ...ownActs(spent),
     ...spent.missing.map((what) => `not known: ${what}`),
     ...spent.assumed,
   ]

@@ -208,7 +208,7 @@ function crowded(given: SessionReport): SessionReport {
       model: long,
       agent: long,
     })),
-    clearingCosts: [{ at: '', tokensRewritten: 1e9, costUsd: null, breakEvenCalls: 1e9 }],
+    clearingCosts: [{ at: '', tokensRewritten: 1e9, costUsd: null, breakEvenCalls: 1e9, model: 'm' }],
     agents: Array.from({ length: 7 }, () => ({ id: long, apiCalls: 12_345, usage, costUsd: null })),
     estimator: {
       ...given.estimator,

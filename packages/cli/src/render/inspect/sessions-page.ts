@@ -35,6 +35,7 @@ export function sessionsPage(
     [
       heading('Sessions', `${count(sessions.length, 'session')}, ${spent(totalsOf(sessions))}`, screen),
       ...table(numbered(listed), [...sessionColumns(screen), ...lostColumn(listed, screen)], screen),
+      ...narrow(listed, screen),
       ...rest(sessions.length - listed.length, left, screen),
       ...broke(totalsOf(sessions), screen),
     ],
@@ -71,9 +72,19 @@ function numbered(reports: readonly SessionReport[]): readonly Numbered[] {
   return reports.map((report, index) => ({ number: index + 1, id: ids[index] ?? '', report }))
 }
 
-/** From this width on there is room for the id; from that on, for what breaks of the cache cost. */
+/** From this width on there is room for the id; from that on, for what breaks of the cache cost; for peak and hits. */
 const ROOM_FOR_ID = 100
 const ROOM_FOR_LOST = 80
+const ROOM_FOR_PEAK = 72
+
+const PEAK_AND_HITS: readonly Column<Numbered>[] = [
+  { title: 'peak', align: 'right', text: ({ report }) => tokens(report.peakContextTokens) },
+  {
+    title: 'hits',
+    align: 'right',
+    text: ({ report }) => (report.hitRate === null ? '?' : percent(report.hitRate)),
+  },
+]
 
 function sessionColumns({ moments, colors, columns: width }: Screen): readonly Column<Numbered>[] {
   const columns: readonly Column<Numbered>[] = [
@@ -94,12 +105,7 @@ function sessionColumns({ moments, colors, columns: width }: Screen): readonly C
     { title: 'project', gives: 'end', text: ({ report }) => shown(projectName(report.project ?? '')) },
     { title: 'model', gives: 'end', text: ({ report }) => shown(shortModel(report.models)) },
     { title: 'calls', align: 'right', text: ({ report }) => whole(report.apiCalls) },
-    { title: 'peak', align: 'right', text: ({ report }) => tokens(report.peakContextTokens) },
-    {
-      title: 'hits',
-      align: 'right',
-      text: ({ report }) => (report.hitRate === null ? '?' : percent(report.hitRate)),
-    },
+    ...(width < ROOM_FOR_PEAK ? [] : PEAK_AND_HITS),
     {
       title: 'cost',
       align: 'right',
@@ -113,6 +119,16 @@ function sessionColumns({ moments, colors, columns: width }: Screen): readonly C
 function lostColumn(listed: readonly SessionReport[], { columns }: Screen): readonly Column<Numbered>[] {
   if (columns < ROOM_FOR_LOST || listed.every(({ cacheBreaks }) => cacheBreaks.length === 0)) return []
   return [{ title: 'lost', align: 'right', text: ({ report }) => cost(report.money.lostToBreaks, 0) }]
+}
+
+/** What a table leaves out for want of room is said. */
+function narrow(listed: readonly SessionReport[], { columns, colors, symbols }: Screen): readonly string[] {
+  const hidden = [
+    ...(columns < ROOM_FOR_PEAK ? ['peak', 'hits'] : []),
+    ...(columns < ROOM_FOR_LOST && listed.some(({ cacheBreaks }) => cacheBreaks.length > 0) ? ['lost'] : []),
+  ]
+  if (hidden.length === 0) return []
+  return [colors.dim(`${symbols.more} no room for ${hidden.join(', ')}: shown on ${ROOM_FOR_LOST} columns`)]
 }
 
 /** Without the maker's name and the date: `opus-4-5`. */
@@ -135,15 +151,28 @@ function rest(unlisted: number, unread: number, { colors, symbols }: Screen): re
   return lines.map((line) => colors.dim(line))
 }
 
-function broke(
-  { cacheBreaks, lostToBreaks, costUsd }: Pick<Total, 'cacheBreaks' | 'lostToBreaks' | 'costUsd'>,
-  { columns, colors }: Screen,
-): readonly string[] {
+function broke(total: Omit<Total, 'name'>, screen: Screen): readonly string[] {
+  return [...lostText(total), ...clearedText(total)].flatMap((text) =>
+    wrap(text, screen.columns).map(screen.colors.dim),
+  )
+}
+
+function clearedText({ spentOnClearings: spent }: Pick<Total, 'spentOnClearings'>): readonly string[] {
+  if (spent === 0) return []
+  return [`${cost(spent, 0)} spent on processing again what the hosts' own clearings changed`]
+}
+
+function lostText({
+  cacheBreaks,
+  lostToBreaks,
+  costUsd,
+}: Pick<Total, 'cacheBreaks' | 'lostToBreaks' | 'costUsd'>): readonly string[] {
   if (cacheBreaks === 0) return []
   const isKnown = lostToBreaks !== null && costUsd !== null && costUsd > 0
   const share = isKnown ? `, ${percent(lostToBreaks / costUsd)} of the bill` : ''
-  const text = `${count(cacheBreaks, 'break')} of the prompt cache, ${cost(lostToBreaks, 0)} lost${share}; each session's own page says why`
-  return wrap(text, columns).map(colors.dim)
+  return [
+    `${count(cacheBreaks, 'break')} of the prompt cache, ${cost(lostToBreaks, 0)} lost${share}; each session's own page says why`,
+  ]
 }
 
 function damage(sessions: readonly SessionReport[], { colors, symbols }: Screen): readonly string[] {

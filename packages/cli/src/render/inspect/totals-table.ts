@@ -7,11 +7,21 @@ import { shown } from './shown.ts'
 
 const MOST_TOTALS = 10
 
+/** Below this width the number of sessions makes way for what clearings cost. */
+const ROOM_FOR_ALL = 72
+
+const SESSIONS: Column<Total> = {
+  title: 'sessions',
+  align: 'right',
+  text: ({ sessions }) => whole(sessions),
+}
+
 export function totalsTable(title: string, totals: readonly Total[], screen: Screen): readonly string[] {
   if (totals.length < 2) return []
+  const cleared = clearedColumn(totals)
   const columns: readonly Column<Total>[] = [
     { title, gives: 'end', text: ({ name }) => shown(name) },
-    { title: 'sessions', align: 'right', text: ({ sessions }) => whole(sessions) },
+    ...(screen.columns < ROOM_FOR_ALL && cleared.length > 0 ? [] : [SESSIONS]),
     { title: 'calls', align: 'right', text: ({ apiCalls }) => whole(apiCalls) },
     {
       title: 'tokens',
@@ -26,6 +36,7 @@ export function totalsTable(title: string, totals: readonly Total[], screen: Scr
       paint: screen.colors.bold,
     },
     ...lostColumn(totals),
+    ...cleared,
   ]
   const more = totals.length - MOST_TOTALS
   return [
@@ -38,6 +49,12 @@ export function totalsTable(title: string, totals: readonly Total[], screen: Scr
 function lostColumn(totals: readonly Total[]): readonly Column<Total>[] {
   if (totals.every(({ cacheBreaks }) => cacheBreaks === 0)) return []
   return [{ title: 'lost', align: 'right', text: ({ lostToBreaks }) => cost(lostToBreaks, 0) }]
+}
+
+/** What clearings made necessary to process again, where there were any. */
+function clearedColumn(totals: readonly Total[]): readonly Column<Total>[] {
+  if (totals.every(({ spentOnClearings }) => spentOnClearings === 0)) return []
+  return [{ title: 'cleared', align: 'right', text: ({ spentOnClearings }) => cost(spentOnClearings, 0) }]
 }
 
 /** The last part of the path, and as much before it as it takes to tell it from the others. */

@@ -3,7 +3,6 @@ import type { ClearProposal } from '../../clear/proposal.ts'
 import type { Halt, TurnEvent } from '../turn-event.ts'
 import { append, type TurnRun, type Unlinked } from '../turn-run.ts'
 import { runCleanups } from './cleanups.ts'
-import { measureNow } from './plan-now.ts'
 import type { Room } from './room.ts'
 
 export async function* applyClearing(
@@ -11,17 +10,16 @@ export async function* applyClearing(
   room: Room,
   clearing: ClearProposal,
 ): AsyncGenerator<TurnEvent, Halt | null> {
-  const before = measureNow(run.state, run.host, room).expected
   const halt = yield* append(run, recordsFor(clearing))
   if (halt !== null) return halt
-  const after = measureNow(run.state, run.host, room).expected
+  const { preTokens, tokensSaved = 0 } = clearing.metadata
   yield {
     type: 'microcompact',
     id: boundaryUuid(run),
     way: clearing.way,
     clearing,
-    tokensBefore: before,
-    tokensAfter: after,
+    tokensBefore: preTokens,
+    tokensAfter: Math.max(0, preTokens - tokensSaved),
   }
   const rewritten = { kind: 'clear' as const, source: run.host.source, ...clearing.released }
   yield { type: 'rewritten', rewritten, faults: runCleanups(room.cleanups ?? [], rewritten) }

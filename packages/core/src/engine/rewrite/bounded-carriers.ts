@@ -18,11 +18,16 @@ export function boundedCarriers(
     limit: (context) => carrier.limit(context),
     render: async function* (context): AsyncGenerator<Offer, void> {
       const offers = carrier.render(context)[Symbol.asyncIterator]()
-      for (;;) {
-        const next = await deadlines.within(LONGEST_SECONDS * 1000, () => offers.next(), signal)
-        if (!next.ok) throw new Error(next.why === 'timeout' ? TOO_LONG : 'was called off')
-        if (next.value.done === true) return
-        yield next.value.value
+      try {
+        for (;;) {
+          const next = await deadlines.within(LONGEST_SECONDS * 1000, () => offers.next(), signal)
+          if (!next.ok) throw new Error(next.why === 'timeout' ? TOO_LONG : 'was called off')
+          if (next.value.done === true) return
+          yield next.value.value
+        }
+      } finally {
+        // Not waited for: one that hangs would hang here again.
+        offers.return?.().then(undefined, () => {})
       }
     },
   }))

@@ -34,19 +34,21 @@ async function* boundedStream(
     .within(
       limits.attemptMs,
       async (inner) => {
-        const stall = await readThrough(model.stream(call, inner), queue.push, {
-          wait: (next) => deadlines.within(limits.stallMs, () => next, inner),
-        })
-        return stall
+        const wait: Waiting['wait'] = (next) => deadlines.within(limits.stallMs, () => next, inner)
+        return await readThrough(model.stream(call, inner), queue.push, { wait })
       },
       signal,
     )
     .then(
-      (end) => queue.close(end.ok ? end.value : failure(end.why, 'It took too long.')),
+      (end) => queue.close(end.ok ? end.value : failure(end.why, TOO_LONG[end.why])),
       (thrown: unknown) =>
         queue.close(failure('timeout', thrown instanceof Error ? thrown.message : String(thrown))),
     )
-  yield* queue.events()
+  try {
+    yield* queue.events()
+  } finally {
+    queue.close(null)
+  }
   await reading
 }
 
@@ -59,19 +61,26 @@ interface Waiting {
 /** Null where the reply told its own end. */
 async function readThrough(
   stream: AsyncIterable<ReplyEvent>,
-  push: (event: ReplyEvent) => void,
+  push: (event: ReplyEvent) => boolean,
   { wait }: Waiting,
 ): Promise<ReplyFailed | null> {
   const events = stream[Symbol.asyncIterator]()
-  for (;;) {
-    const next = await wait(events.next())
-    if (!next.ok) return failure(next.why, 'Nothing came for too long.')
-    if (next.value.done === true) return failure('timeout', 'The reply stopped without an end.')
-    push(next.value.value)
-    const { type } = next.value.value
-    if (type === 'reply-ended' || type === 'reply-failed') return null
+  try {
+    for (;;) {
+      const next = await wait(events.next())
+      if (!next.ok) return failure(next.why, 'Nothing came for too long.')
+      if (next.value.done === true) return failure('timeout', 'The reply stopped without an end.')
+      const { value } = next.value
+      const isHeard = push(value)
+      if (!isHeard || value.type === 'reply-ended' || value.type === 'reply-failed') return null
+    }
+  } finally {
+    // Whoever reads no further says so: a connection and its timers end with it. Not waited for: it may hang.
+    events.return?.().catch(() => {})
   }
 }
+
+const TOO_LONG = { timeout: 'It took too long.', aborted: 'It was called off.' } as const
 
 function failure(why: 'timeout' | 'aborted', message: string): ReplyFailed {
   const kind: FailureKind = why
@@ -79,7 +88,8 @@ function failure(why: 'timeout' | 'aborted', message: string): ReplyFailed {
 }
 
 interface EventQueue {
-  readonly push: (event: ReplyEvent) => void
+  /** False where nobody listens any more. */
+  readonly push: (event: ReplyEvent) => boolean
   /** With a last event, where the reply did not tell its own. */
   readonly close: (last: ReplyFailed | null) => void
   readonly events: () => AsyncGenerator<ReplyEvent, void>
@@ -93,6 +103,7 @@ function eventQueue(): EventQueue {
     push: (event) => {
       if (!isClosed) waiting.push(event)
       wake()
+      return !isClosed
     },
     close: (last) => {
       if (last !== null && !isClosed) waiting.push(last)

@@ -4,7 +4,8 @@ import { type AttemptEnd, afterAttempt, type Breaker, CLOSED, isOpen } from './b
 
 const { auto } = DEFAULT_POLICY.turn
 const failed: AttemptEnd = { kind: 'failed', reason: 'no_summary' }
-const after = (ends: readonly AttemptEnd[]): Breaker => ends.reduce(afterAttempt, CLOSED)
+const after = (ends: readonly AttemptEnd[]): Breaker =>
+  ends.reduce((breaker, end, index) => afterAttempt(breaker, end, index), CLOSED)
 
 describe('the breaker', () => {
   it.each<[string, readonly AttemptEnd[], boolean]>([
@@ -21,7 +22,7 @@ describe('the breaker', () => {
     expect(isOpen(after(ends), auto)).toBe(open)
   })
 
-  it('remembers why', () => {
-    expect(after([failed])).toEqual({ failures: 1, lastReason: 'no_summary' })
+  it('remembers why, and when', () => {
+    expect(after([{ kind: 'aborted' }, failed])).toEqual({ failures: 1, lastReason: 'no_summary', at: 1 })
   })
 })

@@ -1,5 +1,5 @@
 /** What the work depends on, from its sources of truth, for the view that a compaction leaves. */
-import type { Carried } from '../../carry/carrier.ts'
+import type { Carried, NotCarried } from '../../carry/carrier.ts'
 import { carry } from '../../carry/carry.ts'
 import type { TurnEvent } from '../turn-event.ts'
 import type { TurnRun } from '../turn-run.ts'
@@ -10,9 +10,10 @@ import type { Room } from './room.ts'
 export interface Brought {
   readonly carried: readonly Carried[]
   readonly superseded: readonly string[]
+  readonly skipped: readonly NotCarried[]
 }
 
-const NOTHING: Brought = { carried: [], superseded: [] }
+const NOTHING: Brought = { carried: [], superseded: [], skipped: [] }
 
 /** Null where it was called off. */
 export async function* bringBack(
@@ -33,6 +34,5 @@ export async function* bringBack(
   if (run.signal?.aborted === true) return null
   const { carried, superseded, skipped, failed } = outcome
   for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
-  yield { type: 'restored', keys: carried.map(({ key }) => key), skipped, shed: [] }
-  return { carried, superseded }
+  return { carried, superseded, skipped }
 }

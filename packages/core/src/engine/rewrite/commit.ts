@@ -4,20 +4,22 @@
  */
 import { isCompactBoundary } from '../../conversation/boundary.ts'
 import { advanceCheck, startCheck } from '../../view/checked.ts'
-import { flatten } from '../../view/flatten.ts'
 import { openCalls } from '../../view/settle.ts'
+import type { Finding } from '../../view/validate/finding.ts'
 import { checkMessage } from '../../view/validate/messages.ts'
+import { nextRequest } from '../next-request.ts'
 import type { NewRecord } from '../ports.ts'
 import type { SessionState } from '../session-state.ts'
 import type { TurnEvent } from '../turn-event.ts'
-import { appendRecords, refresh, type TurnRun } from '../turn-run.ts'
+import type { TurnHost } from '../turn-host.ts'
+import { appendRecords, linked, refresh, type TurnRun } from '../turn-run.ts'
 import { CLOSED } from './breaker.ts'
 import { runCleanups } from './cleanups.ts'
 import type { CompactionDraft } from './draft.ts'
 import { recordsOf } from './draft.ts'
 import { measureNow, withRoom } from './plan-now.ts'
-import { SUPERSEDED } from './prepare.ts'
-import { ABORTED, type RewriteRefused, refused } from './refused.ts'
+import { ABORTED, type RewriteRefused, refused, SUPERSEDED } from './refused.ts'
+import { releasedBy } from './released-by.ts'
 import type { Compacted } from './rewrite-event.ts'
 import type { Room } from './room.ts'
 import { chainLink, compactedNow } from './tracking.ts'
@@ -39,7 +41,7 @@ export async function* commitCompaction(
     if ('ok' in ready) return ready
     const before = run.state
     const halt = yield* appendRecords(run, ready.records)
-    if (halt === null) return yield* done(run, room, { draft, before, after: ready.after })
+    if (halt === null) return yield* done(run, room, { draft, before, ...ready })
     if (halt.reason === 'locked')
       return refused('locked', 'Another writer holds the session; nothing was changed.')
     if (halt.reason !== 'conflict') return refused('superseded', SUPERSEDED)
@@ -56,6 +58,8 @@ interface Ready {
 /** Everything is looked at again on what the session is now: it may have grown since the draft was made. */
 function readyRecords(run: TurnRun, room: Room, draft: CompactionDraft): Ready | RewriteRefused {
   const { state, host } = run
+  if (draft.summary.text.trim() === '' && draft.summary.block === null)
+    return refused('no-summary', 'The summary is empty; give it a text.')
   if (openCalls(state.flat).length > 0)
     return refused('pending-call', 'A tool call waits for its answer; compact when it is there.')
   const tried = recordsOf(run, room, draft, null)
@@ -83,30 +87,45 @@ function withPostTokens(records: readonly NewRecord[], postTokens: number): read
   )
 }
 
-/** The messages alone: the rest of the request is checked when it is made. */
-function findingIn({ view }: SessionState, { host }: TurnRun): string | null {
-  const flat = flatten(view)
-  let { state } = advanceCheck(startCheck(host.profile), flat)
-  for (const { message } of flat.tail) state = checkMessage(state, message)
-  const [first] = state.findings
-  return first === undefined ? null : `${first.path}: ${first.message}`
+/** What a provider would newly find wrong. What it finds wrong already is no reason to leave it as it is. */
+function findingIn(next: SessionState, run: TurnRun): string | null {
+  const { host } = run
+  const [first] = findingsOf(prompted({ ...run, state: next }), host)
+  if (first === undefined || findingsOf(prompted(run), host).length > 0) return null
+  return `${first.path}: ${first.message}`
 }
 
-interface Done {
+/** Where the model has spoken last, nothing is sent before the person has said something. */
+function prompted(run: TurnRun): SessionState {
+  const { state } = run
+  const last = state.flat.tail.at(-1) ?? state.flat.frozen.last
+  if (last?.message.role !== 'assistant') return state
+  return trial(state, linked(run, [{ type: 'user', message: { role: 'user', content: 'Go on.' } }]))
+}
+
+/** Of the whole request where there is a prefix for it; else of the messages alone. */
+function findingsOf(state: SessionState, host: TurnHost): readonly Finding[] {
+  const { standing } = state.told
+  if (standing !== null) return nextRequest(state, standing, host).findings
+  let { state: checked } = advanceCheck(startCheck(host.profile), state.flat)
+  for (const { message } of state.flat.tail) checked = checkMessage(checked, message)
+  return checked.findings.toArray()
+}
+
+interface Done extends Ready {
   readonly draft: CompactionDraft
   readonly before: SessionState
-  readonly after: number
 }
 
 async function* done(
   run: TurnRun,
   room: Room,
-  { draft, before, after }: Done,
+  { draft, before, after, records }: Done,
 ): AsyncGenerator<TurnEvent, Committed> {
   const known = withRoom(before, room).room
   const { plan, summary, receipt, durationMs } = draft
   const compaction: Compacted = {
-    id: run.state.view.acts.at(-1)?.uuid ?? '',
+    id: records[0]?.uuid ?? '',
     trigger: plan.asked.trigger,
     cause: plan.asked.cause,
     tokensBefore: plan.before.expected,
@@ -150,14 +169,7 @@ function settled({ state, host }: TurnRun, room: Room, { known, after, draft }: 
 }
 
 function* forgotten(run: TurnRun, room: Room, { plan }: CompactionDraft): Generator<TurnEvent, void> {
-  const known = withRoom({ ...run.state, view: { ...run.state.view, entries: plan.entries } }, room).room
-    .register
-  const rewritten = {
-    kind: 'compact' as const,
-    source: run.host.source,
-    toolUseIds: [...known.results].map(({ call }) => call.id),
-    filePaths: [...new Set([...known.calls].flatMap(({ path }) => (path === null ? [] : [path])))],
-  }
-  const faults = runCleanups(room.cleanups ?? [], rewritten)
-  yield { type: 'rewritten', rewritten, faults }
+  const released = releasedBy(plan.entries, run.state.view.entries, room.rules)
+  const rewritten = { kind: 'compact' as const, source: run.host.source, ...released }
+  yield { type: 'rewritten', rewritten, faults: runCleanups(room.cleanups ?? [], rewritten) }
 }

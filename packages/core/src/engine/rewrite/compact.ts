@@ -32,7 +32,7 @@ async function* attempt(run: TurnRun, room: Room, asked: CompactAsked): AsyncGen
 
 function* tellBreaker(run: TurnRun, room: Room, end: RewriteRefused): Generator<TurnEvent, void> {
   const known = withRoom(run.state, room)
-  const breaker = afterAttempt(known.room.breaker, attemptEnd(end))
+  const breaker = afterAttempt(known.room.breaker, attemptEnd(end), known.session.records.length - 1)
   run.state = { ...known, room: { ...known.room, breaker } }
   const { auto } = run.host.policy.turn
   if (isOpen(breaker, auto) && !isOpen(known.room.breaker, auto))

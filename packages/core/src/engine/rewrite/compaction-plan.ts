@@ -9,6 +9,7 @@ import { NO_SWITCHES } from '../../policy/switches.ts'
 import type { CompactForm } from '../../summarize/sections.ts'
 import { chooseSpan, type Span } from '../../summarize/span.ts'
 import type { Entry } from '../../view/entry.ts'
+import type { Act } from '../../view/view.ts'
 import type { SessionState } from '../session-state.ts'
 import type { TurnHost } from '../turn-host.ts'
 import { measureNow, prefixTokens, ratesNow, withRoom } from './plan-now.ts'
@@ -24,6 +25,8 @@ export interface CompactAsked {
   readonly instructions?: string
   /** Tokens that the view may have after it; half of the auto-compact line unless told. */
   readonly target?: number
+  /** `local`: without a model. Else the policy's chain of asking. */
+  readonly summarizer?: 'local' | 'model'
   /** The session could not go on without it: a veto is told and not obeyed. */
   readonly isForced?: boolean
 }
@@ -32,8 +35,9 @@ export interface CompactionPlan {
   readonly ok: true
   readonly asked: CompactAsked
   readonly span: Span
-  /** The view it was made of. */
+  /** The view it was made of, and the acts that stood then. */
   readonly entries: List<Entry>
+  readonly acts: readonly Act[]
   readonly before: ContextTokens
   /** Null: none applies, it must only become smaller. */
   readonly target: number | null
@@ -72,6 +76,7 @@ export function planCompaction(
     asked,
     span: choice.span,
     entries: state.view.entries,
+    acts: state.view.acts,
     before,
     ...linesFor(asked, room),
     price: priceOf(state, { host, room, tokens: before.expected }),
@@ -113,7 +118,12 @@ function priceOf(state: SessionState, { host, room, tokens }: PriceQuestion): Op
   if (rates === null || growth === null) return null
   return optimalTrigger({
     context: tokens,
-    outlook: known.outlook ?? usualOutlook(prefixTokens(state, host, room.estimator)),
+    outlook:
+      known.outlook ??
+      usualOutlook(
+        prefixTokens(state, host, room.estimator),
+        room.scaled.known ? room.scaled.lines.target : null,
+      ),
     growthPerCall: growth,
     rates,
     write: 'write5m',

@@ -2,6 +2,7 @@
 import type { Carried } from '../../carry/carrier.ts'
 import type { Attachment, Epoch } from '../../conversation/record.ts'
 import type { ContextTokens } from '../../measure/usage.ts'
+import type { Profile } from '../../policy/profile.ts'
 import type { RecordBody } from '../../prompt/tell.ts'
 import { keptUuids } from '../../summarize/kept-metadata.ts'
 import type { Receipt } from '../../summarize/receipt.ts'
@@ -13,6 +14,7 @@ import { type TurnRun, tipOf } from '../turn-run.ts'
 import type { CompactionPlan } from './compaction-plan.ts'
 import { type CompactionParts, compactionRecords, type SummaryBody } from './compaction-records.ts'
 import { lateEntries } from './late.ts'
+import { thinkingLost } from './lost-thinking.ts'
 import type { Room } from './room.ts'
 import type { WrittenSummary } from './written-summary.ts'
 
@@ -45,9 +47,9 @@ export function recordsOf(
   draft: Drafted,
   postTokens: number | null,
 ): readonly NewRecord[] | null {
-  const parts = partsOf(run.state, room, { draft, postTokens })
-  if (parts === null) return null
   const { host, state } = run
+  const parts = partsOf(state, room, { draft, postTokens, profile: host.profile })
+  if (parts === null) return null
   return compactionRecords(parts, {
     ids: host.ids,
     timestamp: new Date(host.clock.now()).toISOString(),
@@ -59,20 +61,26 @@ export function recordsOf(
 interface PartsQuestion {
   readonly draft: Drafted
   readonly postTokens: number | null
+  readonly profile: Profile
 }
 
 function partsOf(
   state: SessionState,
   room: Room,
-  { draft, postTokens }: PartsQuestion,
+  { draft, postTokens, profile }: PartsQuestion,
 ): CompactionParts | null {
-  const late = lateEntries(draft.plan.entries, state.view)
+  const late = lateEntries(draft.plan, state.view)
   if (late === null) return null
   const { span } = draft.plan
-  const gone = new Set(draft.superseded)
+  const { superseded } = draft
+  const gone = new Set(superseded)
+  const lost = thinkingLost({ span, superseded, isBlock: draft.summary.block !== null, late }, profile)
   return {
     form: span.form,
-    metadata: metadataOf(draft, postTokens),
+    metadata: {
+      ...metadataOf(draft, postTokens),
+      ...(lost.length === 0 ? {} : { clearedThinking: lost }),
+    },
     summary: summaryBody(room, draft),
     kept: keptUuids(span).filter((uuid) => !gone.has(uuid)),
     behind: [...span.unanswered, ...late.filter(isShown)].map(({ record }) => record.uuid),

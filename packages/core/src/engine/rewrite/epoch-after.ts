@@ -3,14 +3,19 @@ import type { Epoch } from '../../conversation/record.ts'
 import { turnEpoch } from '../../prompt/epoch.ts'
 import { presentNow } from '../prefix-changes.ts'
 import type { TurnRun } from '../turn-run.ts'
-import type { CompactionPlan } from './compaction-plan.ts'
+import { type Keeping, thinkingLost } from './lost-thinking.ts'
 
-/** Null where the prefix stays: nothing changed, or thinking that is kept is bound to it. */
-export async function epochAfter(run: TurnRun, { span }: CompactionPlan): Promise<Epoch | null> {
+/** Null where the prefix stays: nothing changed, thinking that is kept is bound to it, or the host has none to give. */
+export async function epochAfter(run: TurnRun, keeping: Keeping): Promise<Epoch | null> {
+  const { span } = keeping
   const { standing } = run.state.told
   if (standing === null || span.form === 'from') return null
-  const records = [...span.kept, ...span.pinned].map(({ record }) => record)
+  const lost = new Set(thinkingLost(keeping, run.host.profile))
+  const records = [...span.kept, ...span.pinned]
+    .map(({ record }) => record)
+    .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
   const present = await presentNow({ ...run, state: { ...run.state, texts: new Map() } })
+  if ('ok' in present) return null
   const { ttl } = standing.epoch
   const turn = turnEpoch(standing.epoch, ttl === undefined ? present : { ...present, ttl }, {
     records,

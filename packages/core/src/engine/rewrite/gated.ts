@@ -16,8 +16,7 @@ export interface GateQuestion {
 
 export function gated({ state, host }: TurnRun, room: Room, { plan, written }: GateQuestion): WrittenSummary {
   const history = historyBefore(state, plan)
-  const clean = host.policy.ledger.redactSecrets ? redact : unchanged
-  const facts = factsOf(history, clean)
+  const facts = factsOf(history)
   const { userMessages, ledger } = room.scaled.budgets
   const { text, repairs } = passGate(written.text, facts, {
     messages: userMessages,
@@ -27,15 +26,9 @@ export function gated({ state, host }: TurnRun, room: Room, { plan, written }: G
     estimate: room.estimator,
   })
   const names = ledgerOf(history, { tokens: ledger.names, estimate: room.estimator })
-  const listed = names.text === '' ? [] : [`${NAMES}\n${clean(names.text)}`]
-  const lines = names.lines.map(clean)
+  const listed = names.text === '' ? [] : [redact(names.text)]
+  const lines = names.lines.map(redact)
   if (written.block !== null)
     return { ...written, beside: [...repairs, ...listed].join('\n\n'), ledger: lines }
   return { ...written, text: [text, ...listed].join('\n\n'), beside: '', ledger: lines }
-}
-
-const NAMES = 'Names the work is using:'
-
-function unchanged(text: string): string {
-  return text
 }

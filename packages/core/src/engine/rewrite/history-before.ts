@@ -13,8 +13,9 @@ export function historyBefore(
   { span }: CompactionPlan,
 ): readonly KnownRecord[] {
   const shown = new Set([...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record.uuid))
-  const indices = span.summarised.map(({ index }) => index)
-  const [first, last] = [span.form === 'from' ? Math.min(...indices) : 0, Math.max(-1, ...indices)]
+  const last = span.summarised.reduce((most, { index }) => Math.max(most, index), -1)
+  const least = span.summarised.reduce((so, { index }) => Math.min(so, index), last)
+  const first = span.form === 'from' ? least : 0
   const records: KnownRecord[] = []
   for (let position = 0; position < view.branch.length; position += 1) {
     const index = view.branch.at(position) ?? -1

@@ -2,7 +2,8 @@
  * Before each request: what is due is done, cheapest first. Clearing costs no call; a compaction does, and where it
  * fails the turn goes on with what it has, up to the line where nothing more fits.
  */
-import { dropDeletions } from '../../clear/cached.ts'
+import { allDeletedTokens, dropDeletions } from '../../clear/cached.ts'
+import { scaleOf } from '../../measure/calibration.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Moment } from '../../plan/plan-context.ts'
 import type { Halt, TurnEvent } from '../turn-event.ts'
@@ -10,7 +11,7 @@ import { append, type TurnRun } from '../turn-run.ts'
 import { applyClearing } from './apply-clearing.ts'
 import { compact } from './compact.ts'
 import type { CompactAsked } from './compaction-plan.ts'
-import { planNow } from './plan-now.ts'
+import { contextNow, planNow } from './plan-now.ts'
 import type { Room } from './room.ts'
 
 export async function* makeRoom(run: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Halt | null> {
@@ -43,13 +44,11 @@ async function* doPlanned(run: TurnRun, room: Room, plan: Plan): AsyncGenerator<
 
 /** The cache that text was deleted from has lapsed: the text is in the request again, and is counted so. */
 async function* dropLapsed(run: TurnRun, room: Room, moment: Moment): AsyncGenerator<TurnEvent, Halt | null> {
-  const { context, state } = planNow(run.state, run.host, room, moment)
+  const { context, state } = contextNow(run.state, run.host, room, moment)
+  run.state = state
   const notice = dropDeletions(context.register, context.cache.isWarm)
-  if (notice === null) {
-    run.state = state
-    return null
-  }
-  const tokens = context.deletedTokens ?? 0
+  if (notice === null) return null
+  const tokens = Math.round(scaleOf(context.calibration) * allDeletedTokens(context.register))
   const halt = yield* append(run, [{ type: 'system', isMeta: true, ...notice }])
   if (halt === null) yield { type: 'cache-edits-dropped', tokens }
   return halt

@@ -1,5 +1,5 @@
 /** The plan for a session as it stands: everything a decision rests on, gathered in one place. */
-import { deletedTokens } from '../../clear/cached.ts'
+import { allDeletedTokens, deletedTokens } from '../../clear/cached.ts'
 import type { CacheTemperature } from '../../clear/temperature.ts'
 import { isObject, type JsonObject } from '../../conversation/json.ts'
 import type { Epoch } from '../../conversation/record.ts'
@@ -8,6 +8,7 @@ import type { Estimator } from '../../measure/estimate.ts'
 import { type Rates, ratesFor } from '../../measure/prices.ts'
 import type { ContextTokens } from '../../measure/usage.ts'
 import { cacheTemperature } from '../../plan/cache-temperature.ts'
+import { callsToCome } from '../../plan/call-runs.ts'
 import { readMeter } from '../../plan/meter.ts'
 import { type Plan, plan } from '../../plan/plan.ts'
 import type { Moment, PlanContext } from '../../plan/plan-context.ts'
@@ -17,22 +18,40 @@ import { NO_SWITCHES } from '../../policy/switches.ts'
 import { NO_LINEAGE } from '../../prompt/lineage.ts'
 import { ttlFor } from '../../prompt/ttl.ts'
 import { openCalls } from '../../view/settle.ts'
+import { namesEditBetas, withOwnBetas } from '../own-betas.ts'
 import type { SessionState } from '../session-state.ts'
 import type { TurnHost } from '../turn-host.ts'
+import { advanceTally } from './call-tally.ts'
+import { isJustCompacted } from './just-compacted.ts'
+import { lastRequest, withCache } from './recall-cache.ts'
 import type { Room } from './room.ts'
 import { advanceRoom, type RoomState } from './room-state.ts'
-import { isWaitingForPrompt } from './undone-since.ts'
+import { hasPromptSince, isWaitingForPrompt } from './undone-since.ts'
 
-export interface Planned {
+export interface Planned extends Known {
   readonly plan: Plan
+}
+
+export function planNow(state: SessionState, host: TurnHost, room: Room, moment: Moment): Planned {
+  const known = contextNow(state, host, room, moment)
+  return { ...known, plan: plan(known.context) }
+}
+
+export interface Known {
   readonly context: PlanContext
   readonly state: SessionState
 }
 
-export function planNow(state: SessionState, host: TurnHost, room: Room, moment: Moment): Planned {
-  const known = withRoom(state, room)
-  const context = planContext(known, host, { room, moment })
-  return { plan: plan(context), context, state: known }
+/** What a plan would rest on, without one being made. */
+export function contextNow(state: SessionState, host: TurnHost, room: Room, moment: Moment): Known {
+  const known = withCache(withRoom(state, room), host)
+  const tokens = measureNow(known, host, room).expected
+  const cache = temperature(known, host, tokens)
+  const tally = advanceTally(known.room.tally, known.session, cache.ttlMs)
+  const tallied = { ...known, room: { ...known.room, tally } }
+  const expectedCalls = callsToCome(tally.runs, cache.expectedCalls)
+  const context = planContext(tallied, host, { room, moment, tokens, cache: { ...cache, expectedCalls } })
+  return { context, state: tallied }
 }
 
 export type RoomyState = SessionState & { readonly room: RoomState }
@@ -49,21 +68,27 @@ export function measureNow(state: SessionState, host: TurnHost, room: Room): Con
     policy: host.policy.estimate,
     stripsThinking: host.profile.thinking.stripsFinishedTurns,
     prefix: () => prefixTokens(state, host, room.estimator),
-    deleted: deletedTokens(known.register),
+    deleted: deletedNow(known),
   })
+}
+
+/** Where nothing was measured, all that was deleted is in the estimate; else only what was since. */
+function deletedNow({ meter, register }: RoomState): number {
+  return meter.anchor === null ? allDeletedTokens(register) : deletedTokens(register)
 }
 
 interface Asked {
   readonly room: Room
   readonly moment: Moment
+  readonly tokens: number
+  readonly cache: CacheTemperature
 }
 
-function planContext(state: RoomyState, host: TurnHost, { room, moment }: Asked): PlanContext {
+function planContext(state: RoomyState, host: TurnHost, asked: Asked): PlanContext {
+  const { room, moment, tokens, cache } = asked
   const { policy, profile, source, switches } = host
-  const { register, meter, breaker, outlook } = state.room
-  const tokens = measureNow(state, host, room).expected
+  const { register, meter, outlook } = state.room
   const { tools, parameters } = host.offered()
-  const ttl = ttlNow(state, host)
   return {
     register,
     meter,
@@ -76,40 +101,43 @@ function planContext(state: RoomyState, host: TurnHost, { room, moment }: Asked)
     prefixTokens: prefixTokens(state, host, room.estimator),
     source,
     moment,
-    cache: temperature(state, host, { ttl, tokens }),
+    cache,
     rates: ratesNow(host, tokens),
-    write: ttl === '1h' ? 'write1h' : 'write5m',
+    write: ttlNow(state, host) === '1h' ? 'write1h' : 'write5m',
     idleMs: idleMs(state, host),
     retrieval: room.retrieval,
     tools: tools.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])),
     thinks: thinks(parameters, host),
     thinkingMode: modeOf(parameters),
+    canEdit: namesEditBetas(state.told.standing?.parameters ?? withOwnBetas(parameters, host), profile),
     tracking: {
-      failures: breaker.failures,
+      failures: failuresNow(state, host),
       openCalls: openCalls(state.flat).length,
       waitsForPrompt: isWaitingForPrompt(state.view),
       justCompacted: isJustCompacted(state),
     },
-    deletedTokens: deletedTokens(register),
     ...(outlook === null ? {} : { outlook }),
   }
 }
 
-function temperature(
-  state: SessionState,
-  { profile, policy, clock }: TurnHost,
-  { ttl, tokens }: { readonly ttl: string | null; readonly tokens: number },
-): CacheTemperature {
+function temperature(state: SessionState, host: TurnHost, tokens: number): CacheTemperature {
+  const { profile, policy, clock } = host
   return cacheTemperature({
     lineage: state.lineage ?? NO_LINEAGE,
-    sent: state.sent,
+    sent: lastRequest(state, host),
     flat: state.flat,
     profile,
     policy: policy.clear,
-    ttl,
+    ttl: ttlNow(state, host),
     now: clock.now(),
     contextTokens: tokens,
   })
+}
+
+/** New words of the person's are something new to try on: once more, however often it failed before. */
+function failuresNow({ room: { breaker }, view }: RoomyState, { policy }: TurnHost): number {
+  const most = policy.turn.auto.breakerFailures
+  return breaker.failures >= most && hasPromptSince(view, breaker.at) ? most - 1 : breaker.failures
 }
 
 function ttlNow(
@@ -138,24 +166,6 @@ function thinks({ thinking }: JsonObject, { profile }: TurnHost): boolean {
 
 function modeOf({ thinking }: JsonObject): ThinkingMode | null {
   return isObject(thinking) && typeof thinking.type === 'string' ? (thinking.type as ThinkingMode) : null
-}
-
-/** The newest act is a compaction, and nothing has been said behind what it wrote. */
-function isJustCompacted({ view, answered }: SessionState): boolean {
-  const act = view.acts.at(-1)
-  return act?.kind === 'compact' && answered <= view.rewrittenAt && !hasNewWords(view)
-}
-
-function hasNewWords({ entries, rewrittenAt, acts }: SessionState['view']): boolean {
-  const batch = acts.at(-1)?.batch ?? null
-  for (let place = entries.length - 1; place >= 0; place -= 1) {
-    const entry = entries.at(place)
-    if (entry === undefined || entry.index <= rewrittenAt) return false
-    const { record } = entry
-    const isOwn = batch !== null && record.batch?.id === batch
-    if (!isOwn && (record.type === 'user' || record.type === 'assistant')) return true
-  }
-  return false
 }
 
 const prefixes = new WeakMap<Epoch, { readonly estimator: Estimator; readonly tokens: number }>()

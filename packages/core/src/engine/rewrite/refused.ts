@@ -49,4 +49,7 @@ export function refused(
   return { ok: false, reason, message, ...more }
 }
 
+export const SUPERSEDED =
+  'The conversation was rewritten by somebody else while the summary was made. Nothing was changed; compact again if it is still needed.'
+
 export const ABORTED: RewriteRefused = refused('aborted', 'It was called off; nothing has changed.')

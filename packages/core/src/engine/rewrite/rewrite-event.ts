@@ -60,6 +60,8 @@ export type RewriteEvent =
   | { readonly type: 'spilled'; readonly toolUseId: string; readonly blobs: readonly string[] }
   /** It would have been put aside and stayed whole. */
   | { readonly type: 'spill-failed'; readonly toolUseId: string; readonly why: string }
+  /** The provider does not know the thinking of so many responses: it is no longer sent back. */
+  | { readonly type: 'thinking-dropped'; readonly responses: number }
   | { readonly type: 'undone'; readonly of: string; readonly kind: 'compact' | 'clear' }
   | { readonly type: 'rewritten'; readonly rewritten: Rewritten; readonly faults: readonly CleanupFault[] }
 

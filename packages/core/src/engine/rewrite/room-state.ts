@@ -7,6 +7,7 @@ import { advanceMeter, emptyMeter, type Meter } from '../../plan/meter.ts'
 import type { CompactionOutlook } from '../../plan/optimal-trigger.ts'
 import type { View } from '../../view/view.ts'
 import { type Breaker, CLOSED } from './breaker.ts'
+import { type CallTally, NO_TALLY } from './call-tally.ts'
 import { startTracking, type Tracking } from './tracking.ts'
 
 export interface RoomState {
@@ -14,6 +15,8 @@ export interface RoomState {
   readonly meter: Meter
   readonly breaker: Breaker
   readonly tracking: Tracking
+  /** How its calls came so far. */
+  readonly tally: CallTally
   /** What the last compaction of this session left; null before the first. */
   readonly outlook: CompactionOutlook | null
 }
@@ -40,6 +43,7 @@ function startRoom({ rules, estimator }: RoomRules): RoomState {
     meter: emptyMeter(estimator),
     breaker: CLOSED,
     tracking: startTracking(FIRST_TURN),
+    tally: NO_TALLY,
     outlook: null,
   }
 }

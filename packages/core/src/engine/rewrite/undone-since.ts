@@ -10,16 +10,28 @@ export function isWaitingForPrompt(view: View): boolean {
   return undoneSincePrompt(view).length > 0
 }
 
+/** The person has spoken behind the record at `index`. */
+export function hasPromptSince({ entries }: View, index: number): boolean {
+  for (let place = entries.length - 1; place >= 0; place -= 1) {
+    const entry = entries.at(place)
+    if (entry === undefined || entry.index <= index) return false
+    if (isPrompt(entry.record)) return true
+  }
+  return false
+}
+
 /** The undoings behind the newest prompt that no notice tells of yet. */
 export function untoldUndoings(view: View): readonly Entry[] {
   return undoneSincePrompt(view)
 }
 
-function undoneSincePrompt({ entries }: View): readonly Entry[] {
+/** Nothing is looked for where nothing was ever undone: a turn may be long. */
+function undoneSincePrompt({ entries, undone, rewrittenAt }: View): readonly Entry[] {
   const found: Entry[] = []
+  if (undone.length === 0) return found
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
-    if (entry === undefined || isPrompt(entry.record)) break
+    if (entry === undefined || isPrompt(entry.record) || entry.index < rewrittenAt) break
     if (entry.record.type === 'attachment' && entry.record.attachment.type === UNDO_NOTICE) break
     const subtype = entry.record.type === 'system' ? entry.record.subtype : undefined
     if (subtype === 'compact_undone' || subtype === 'clear_undone') found.unshift(entry)

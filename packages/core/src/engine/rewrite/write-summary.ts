@@ -1,11 +1,13 @@
 /** Writes the summary of a compaction: drives the chain of asking, rung by rung, on the model's port. */
 import type { KnownRecord } from '../../conversation/record.ts'
 import type { Ask, AskOutcome, Done, LocalAsk } from '../../summarize/ask.ts'
-import { answered, nextAsk, startChain } from '../../summarize/chain.ts'
+import { answered, nextAsk, startChain, unfit } from '../../summarize/chain.ts'
 import { isDone } from '../../summarize/chain-settle.ts'
+import type { Chain } from '../../summarize/chain-state.ts'
 import { composeSummary } from '../../summarize/compose-summary.ts'
 import { factsOf } from '../../summarize/facts.ts'
 import { localSummary } from '../../summarize/local-summary.ts'
+import { SUMMARY_HEADING } from '../../summarize/parse-summary.ts'
 import type { TurnEvent } from '../turn-event.ts'
 import type { TurnRun } from '../turn-run.ts'
 import { askModel } from './ask-model.ts'
@@ -16,15 +18,44 @@ import { ABORTED, type RewriteRefused, refused } from './refused.ts'
 import type { Room } from './room.ts'
 import type { RawSummary, WriteSummary } from './written-summary.ts'
 
+/** A summary, and the chain that brought it: it may be asked on. */
+export interface Asking {
+  readonly ok: true
+  readonly summary: RawSummary
+  /** Null where the host wrote it. */
+  readonly chain: Chain | null
+}
+
 /** By the host where it writes its own; else by the chain of asking. */
 export async function* writeSummary(
   run: TurnRun,
   room: Room,
   asked: SummaryAsked,
-): AsyncGenerator<TurnEvent, RawSummary | RewriteRefused> {
-  return room.writeSummary === undefined
-    ? yield* writeByChain(run, room, asked)
-    : await writtenByHost(run, room, { asked, write: room.writeSummary })
+): AsyncGenerator<TurnEvent, Asking | RewriteRefused> {
+  if (room.writeSummary === undefined)
+    return yield* driven(run, room, { asked, chain: startChain(chainContext(run, room, asked)) })
+  const summary = await writtenByHost(run, room, { asked, write: room.writeSummary })
+  return summary.ok ? { ok: true, summary, chain: null } : summary
+}
+
+export interface TooLarge {
+  readonly asked: SummaryAsked
+  readonly asking: Asking
+  /** What was wrong with the one before. */
+  readonly why: string
+  /** Tokens that a summary may have. */
+  readonly largestSummary: number
+}
+
+/** By the next rung of the chain; null where there is none left. */
+export async function* writeSmaller(
+  run: TurnRun,
+  room: Room,
+  { asked, asking, why, largestSummary }: TooLarge,
+): AsyncGenerator<TurnEvent, Asking | RewriteRefused | null> {
+  if (asking.chain === null) return null
+  const next = yield* driven(run, room, { asked, chain: unfit(asking.chain, why, largestSummary) })
+  return next.ok || next.reason === 'aborted' ? next : null
 }
 
 interface HostWriting {
@@ -44,10 +75,16 @@ async function writtenByHost(
     const end = await deadlines.within(seconds * 1000, (signal) => write(question, signal), run.signal)
     if (!end.ok && end.why === 'aborted') return ABORTED
     const text = end.ok ? (end.value?.trim() ?? '') : ''
-    return text === '' ? refused('no-summary', 'The host gave no summary.') : { ...BY_HOST, text }
+    return text === ''
+      ? refused('no-summary', 'The host gave no summary.')
+      : { ...BY_HOST, text: headed(text) }
   } catch (thrown) {
     return refused('no-summary', thrown instanceof Error ? thrown.message : String(thrown))
   }
+}
+
+function headed(text: string): string {
+  return text.startsWith(SUMMARY_HEADING) ? text : `${SUMMARY_HEADING}\n${text}`
 }
 
 const BY_HOST: Omit<RawSummary, 'text'> = {
@@ -59,15 +96,23 @@ const BY_HOST: Omit<RawSummary, 'text'> = {
   steps: [],
 }
 
-async function* writeByChain(
+interface Driving {
+  readonly asked: SummaryAsked
+  readonly chain: Chain
+}
+
+async function* driven(
   run: TurnRun,
   room: Room,
-  asked: SummaryAsked,
-): AsyncGenerator<TurnEvent, RawSummary | RewriteRefused> {
-  let chain = startChain(chainContext(run, room, asked))
+  { asked, chain: first }: Driving,
+): AsyncGenerator<TurnEvent, Asking | RewriteRefused> {
+  let chain = first
   for (;;) {
     const next = nextAsk(chain)
-    if (isDone(next)) return ending(room, { asked, done: next })
+    if (isDone(next)) {
+      const summary = ending(room, { asked, done: next })
+      return summary.ok ? { ok: true, summary, chain } : summary
+    }
     chain = answered(chain, yield* perform(run, room, { asked, ask: next }))
   }
 }

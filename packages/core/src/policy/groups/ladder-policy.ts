@@ -98,7 +98,7 @@ export const shareFields: Fields<SharePolicy> = {
   keptMessages: field(20, percent()),
   clearableResults: field(20, percent(0.1, 50)),
   ambient: field(25, percent()),
-  userMessages: field(12, percent()),
+  userMessages: field(17, percent()),
   ledger: field(5, percent()),
   hookOutput: field(10, percent()),
   host: field(6, percent()),

@@ -54,8 +54,6 @@ export interface LedgerPolicy {
   readonly namesTokens: number
   /** Newest errors named with what followed them. */
   readonly errors: number
-  /** Redact what looks like a secret before anything is stored or compared. */
-  readonly redactSecrets: boolean
 }
 
 export const rehydrateFields: Fields<RehydratePolicy> = {
@@ -77,10 +75,9 @@ export const rehydrateFields: Fields<RehydratePolicy> = {
 }
 
 export const ledgerFields: Fields<LedgerPolicy> = {
-  userMessagesTokens: field(20_000, count()),
+  userMessagesTokens: field(30_000, count()),
   userMessageTokens: field(2_000, count(1)),
   filesTokens: field(2_000, count()),
   namesTokens: field(1_500, count()),
   errors: field(10, count()),
-  redactSecrets: field(true, flag()),
 }

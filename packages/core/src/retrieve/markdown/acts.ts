@@ -72,6 +72,9 @@ function clearWords({ microcompactMetadata: metadata }: SystemRecord): string {
   const ids = [...results, ...inputs.map(({ toolUseId }) => toolUseId)].map((id) => `\`${id}\``).join(', ')
   const freed =
     typeof metadata?.tokensSaved === 'number' ? `, ${figure(metadata.tokensSaved)} tokens freed` : ''
-  const what = `${figure(results.length)} tool results${inputs.length === 0 ? '' : ` and ${figure(inputs.length)} inputs`}`
+  const media = Array.isArray(metadata?.clearedMedia) ? metadata.clearedMedia.length : 0
+  const isMedia = media > 0 && results.length + inputs.length === 0
+  const texts = `${figure(results.length)} tool results${inputs.length === 0 ? '' : ` and ${figure(inputs.length)} inputs`}`
+  const what = isMedia ? `${figure(media)} images and documents` : texts
   return `**Cleared** ${what} from what the model is shown${freed}${ids === '' ? '' : `: ${ids}`}. They are in this document in full.`
 }

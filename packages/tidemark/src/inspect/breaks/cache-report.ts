@@ -4,6 +4,11 @@ export interface CacheReport {
   readonly cacheBreaks: readonly CacheBreak[]
   /** Clearings that the log announces: what they made necessary to process again is no break. */
   readonly clearingCosts: readonly ClearingCost[]
+  /**
+   * Dollars that a lifetime of an hour would have saved where five minutes were asked for, by the gaps between the
+   * requests; less than 0 where it would have cost more. Null where nothing says so, or a price is not known.
+   */
+  readonly hourWouldSave: number | null
 }
 
 export interface CacheBreak {
@@ -22,6 +27,8 @@ export interface CacheBreak {
   readonly model: string
   /** The side agent whose request it was; absent for the main conversation. */
   readonly agent?: string
+  /** Who asked beside the conversation (`compact`, a fork's name …); absent for the conversation itself. */
+  readonly source?: string
 }
 
 /** `tokensRewritten` and `costUsd` as of a break. */
@@ -31,6 +38,7 @@ export interface ClearingCost {
   readonly costUsd: number | null
   /** Calls until what it freed has paid for it; null where not known. */
   readonly breakEvenCalls: number | null
+  readonly model: string
 }
 
 /**

@@ -1,6 +1,7 @@
 /**
- * Responses that came whole, where the others came as a stream. A stream is logged block by block; where it fails,
- * the host asks again without one and with other settings, and those miss the cache.
+ * Responses that came whole, where the others came as a stream. A stream is logged block by block. One that was
+ * logged whole was most likely asked for again, without a stream and with other settings, after the stream had
+ * failed; no log says so, and other settings would miss the cache.
  */
 import { blocksOf, isKnown, type SessionRecord } from '@tidemark/core'
 import type { ReadRecord } from '@tidemark/wire'

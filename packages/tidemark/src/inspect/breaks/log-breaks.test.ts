@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type Answered, begun, LOST, report, ToldLog } from '../../../test/told-log.ts'
+import { NO_META } from '../../../test/inspected.ts'
+import { type Answered, begun, LOST, MODEL, report, ToldLog } from '../../../test/told-log.ts'
 
 describe('a break', () => {
   it('has its time, its size and its price', () => {
@@ -104,7 +105,13 @@ describe('no breaks', () => {
     const { cacheBreaks, clearingCosts } = report(log.prompt().answer(read, { written }))
     expect(cacheBreaks).toEqual([])
     expect(clearingCosts).toEqual([
-      { at: '2026-03-09T09:00:07.000Z', tokensRewritten: tokens, costUsd: usd, breakEvenCalls: calls },
+      {
+        at: '2026-03-09T09:00:07.000Z',
+        tokensRewritten: tokens,
+        costUsd: usd,
+        breakEvenCalls: calls,
+        model: MODEL,
+      },
     ])
   })
 })
@@ -129,5 +136,53 @@ describe('providers that do not say what they write', () => {
       ['server-side', 40_400, 0.0909],
       ['expired', 51_600, 0.1161],
     ])
+  })
+})
+
+describe('a history that was copied in one go', () => {
+  const copied = (): ToldLog => {
+    const log = new ToldLog()
+    const at = { timestamp: '2026-03-09T09:00:00.000Z' }
+    for (const read of [0, 50_000, 60_000])
+      log.prompt('go', at).answer(read, { written: read === 0 ? 50_000 : 10_000, fields: at })
+    return log.wait(30).prompt()
+  }
+
+  it('of a fork is no cache of its own: its first call begins anew', () => {
+    const log = copied().answer(3_000, { written: 68_000 }).prompt().answer(0, { written: 72_000 })
+    const { cacheBreaks } = report(log, { meta: { ...NO_META, forkedFrom: 'parent' } })
+    expect(cacheBreaks.map(({ line, cause }) => [line, cause])).toEqual([[10, 'server-side']])
+  })
+
+  it('tells no time that a cause could rest on', () => {
+    const { cacheBreaks } = report(copied().answer(3_000, { written: 68_000 }))
+    expect(cacheBreaks.map(({ cause }) => cause)).toEqual(['not-known'])
+  })
+})
+
+describe('whether an hour would have paid', () => {
+  const paused = (times: number, lifetime: '5m' | '1h' = '5m'): ToldLog => {
+    const log = begun(lifetime)
+    for (let turn = 0; turn < times; turn += 1)
+      log
+        .wait(600)
+        .prompt()
+        .answer(0, { written: 51_000 + turn * 1_000, lifetime })
+    return log
+  }
+
+  it('it would, where pauses of ten minutes lose the whole each time', () => {
+    const lapsed = 50_000 + 51_000 + 52_000
+    const saved = (lapsed * (6.25 - 0.5) - 53_000 * (10 - 6.25)) / 1e6
+    expect(report(paused(3)).hourWouldSave).toBeCloseTo(saved, 4)
+  })
+
+  it('it would not, where there are none', () => {
+    const log = begun().prompt().answer(50_000).prompt().answer(51_000)
+    expect(report(log).hourWouldSave).toBeCloseTo((-52_000 * (10 - 6.25)) / 1e6, 4)
+  })
+
+  it('is not asked where an hour was in force', () => {
+    expect(report(paused(3, '1h')).hourWouldSave).toBeNull()
   })
 })

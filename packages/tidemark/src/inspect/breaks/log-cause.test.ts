@@ -85,9 +85,9 @@ const CASES: readonly Case[] = [
   {
     name: 'a skill loaded in the middle of a turn',
     log: skill().answer(16_000, { written: 40_000, lifetime: '1h' }),
-    cause: 'thinking-changed',
+    cause: 'skill-loaded',
     evidence:
-      'line 3: a prompt with {"level":"high"}, then line 6: a skill, with settings of its own; 16,000 of 52,000 tokens were still read',
+      'line 3: a prompt with {"level":"high"}, then line 6: a skill, with no settings beside it (inferred: the log does not say what a skill is sent with); 16,000 of 52,000 tokens were still read',
   },
   {
     name: 'a skill where no thinking settings are logged',
@@ -101,7 +101,7 @@ const CASES: readonly Case[] = [
       .answer(0, LOST),
     cause: 'skill-loaded',
     evidence:
-      'line 1: a prompt without thinking settings, then line 4: a skill, with settings of its own; nothing of 50,000 tokens was read',
+      'line 1: a prompt without thinking settings, then line 4: a skill, with no settings beside it (inferred: the log does not say what a skill is sent with); nothing of 50,000 tokens was read',
   },
   {
     name: 'other thinking settings with a prompt',
@@ -125,7 +125,7 @@ const CASES: readonly Case[] = [
       }),
     cause: 'not-streamed',
     evidence:
-      'line 28: this response was logged whole, the others block by block: the host asked again without a stream; nothing of 62,000 tokens was read',
+      'line 28: this response was logged whole, the others block by block: most likely the stream failed and the host asked again without one; nothing of 62,000 tokens was read',
   },
   {
     name: 'a command that changes the tools',

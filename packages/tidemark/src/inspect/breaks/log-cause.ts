@@ -1,6 +1,7 @@
 /** The most likely cause of a break in a log: what is certain first, then signs, then what remains. */
 import { type BreakEvent, countText, durationText } from '@tidemark/core'
 import type { Cause } from './cache-report.ts'
+import { SHORTEST_GAP_MS } from './copied-history.ts'
 import type { Lifetime } from './lifetime.ts'
 import { command, memoryWritten, notice, otherFolder, restart } from './log-signs.ts'
 import type { Moment } from './moments.ts'
@@ -13,6 +14,8 @@ export interface Miss {
   readonly before: Moment
   /** Of what the request before left. */
   readonly lifetime: Lifetime
+  /** The time of the request before is that of the writing. */
+  readonly isUntimed: boolean
   /** The response came whole, and the others of the log as a stream. */
   readonly isUnstreamed: boolean
 }
@@ -51,16 +54,21 @@ function expired(miss: Miss): Cause | null {
   }
 }
 
-/** A skill's turn runs without the thinking settings of the prompts around it. */
+/**
+ * A skill's turn runs without the thinking settings of the prompts around it, as far as logs tell: none are written
+ * beside it. So where a turn goes into a skill or comes out of one, that is what is named, and not the settings.
+ */
 function otherSettings(before: TurnSettings, now: TurnSettings): Cause | null {
-  if (before.thinking === now.thinking && before.isSkill === now.isSkill) return null
-  const cause = before.thinking === now.thinking ? 'skill-loaded' : 'thinking-changed'
-  return { cause, evidence: `${settingsText(before)}, then ${settingsText(now)}` }
+  const evidence = `${settingsText(before)}, then ${settingsText(now)}`
+  if (before.isSkill !== now.isSkill) return { cause: 'skill-loaded', evidence: `${evidence} (${INFERRED})` }
+  return before.thinking === now.thinking ? null : { cause: 'thinking-changed', evidence }
 }
+
+const INFERRED = 'inferred: the log does not say what a skill is sent with'
 
 function settingsText({ line, isSkill, thinking }: TurnSettings): string {
   if (line === 0) return 'no settings at first'
-  if (isSkill) return `line ${line}: a skill, with settings of its own`
+  if (isSkill) return `line ${line}: a skill, with no settings beside it`
   return `line ${line}: ${thinking === null ? 'a prompt without thinking settings' : `a prompt with ${thinking}`}`
 }
 
@@ -68,17 +76,14 @@ function unstreamed({ isUnstreamed, now }: Miss): Cause | null {
   if (!isUnstreamed) return null
   return {
     cause: 'not-streamed',
-    evidence: `line ${now.line}: this response was logged whole, the others block by block: the host asked again without a stream`,
+    evidence: `line ${now.line}: this response was logged whole, the others block by block: most likely the stream failed and the host asked again without one`,
   }
 }
-
-/** No answer comes sooner than this: logs that were written in one go bear the time of the writing. */
-const SHORTEST_GAP_MS = 1_000
 
 function unexplained(miss: Miss): Cause {
   const gap = gapMs(miss)
   const { ttl } = miss.lifetime
-  if (gap < SHORTEST_GAP_MS)
+  if (gap < SHORTEST_GAP_MS || miss.isUntimed)
     return {
       cause: 'not-known',
       evidence: `nothing in the log changed; it tells no time between the requests, and what was written lives ${ttl}`,

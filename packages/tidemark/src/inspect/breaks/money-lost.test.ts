@@ -15,7 +15,7 @@ function broken(costUsd: number | null): CacheBreak {
 }
 
 function cleared(costUsd: number | null): ClearingCost {
-  return { at: '2026-03-09', tokensRewritten: 3_000, costUsd, breakEvenCalls: null }
+  return { at: '2026-03-09', tokensRewritten: 3_000, costUsd, breakEvenCalls: null, model: 'm' }
 }
 
 describe('moneyLost', () => {
@@ -59,7 +59,11 @@ describe('moneyLost', () => {
       cleared: 0,
     },
   ])('$name', ({ breaks, clearings, spent, lost, share, cleared: paid }) => {
-    const found = { cacheBreaks: breaks.map(broken), clearingCosts: clearings.map(cleared) }
+    const found = {
+      cacheBreaks: breaks.map(broken),
+      clearingCosts: clearings.map(cleared),
+      hourWouldSave: null,
+    }
     expect(moneyLost(found, spent)).toEqual({
       lostToBreaks: lost,
       shareLostToBreaks: share,

@@ -2,6 +2,43 @@
 import type { Reason } from '@tidemark/core'
 import type { BreakCause, Cause } from './cache-report.ts'
 
+/** What a reason is called in a report. */
+const CAUSES: Readonly<Record<Reason['kind'], BreakCause>> = {
+  'model-changed': 'model-changed',
+  'speed-changed': 'speed-changed',
+  'effort-changed': 'effort-changed',
+  'thinking-changed': 'thinking-changed',
+  'tool-choice-changed': 'settings-changed',
+  'betas-changed': 'settings-changed',
+  'parameter-changed': 'settings-changed',
+  'tools-added': 'tools-changed',
+  'tools-removed': 'tools-changed',
+  'tools-reordered': 'tools-changed',
+  'tool-changed': 'tools-changed',
+  'sections-added': 'system-changed',
+  'sections-removed': 'system-changed',
+  'sections-reordered': 'system-changed',
+  'section-changed': 'system-changed',
+  'marker-ttl-changed': 'lifetime-changed',
+  'marker-scope-changed': 'settings-changed',
+  'markers-removed': 'settings-changed',
+  'image-added': 'image-added',
+  'image-removed': 'image-removed',
+  'message-changed': 'messages-changed',
+  'message-removed': 'messages-changed',
+  'message-inserted': 'messages-changed',
+  expired: 'expired',
+  'look-back-outrun': 'look-back-outrun',
+  'told-by-provider': 'server-side',
+  evicted: 'server-side',
+}
+
+/** Of a reason as a log names it; another version of the engine may know more of them. */
+export function causeNamed(reason: string): BreakCause {
+  const found = Object.entries(CAUSES).find(([kind]) => kind === reason)
+  return found?.[1] ?? 'not-known'
+}
+
 /** What the log itself says was sent otherwise. */
 export function certainCause(reason: Reason): Cause | null {
   switch (reason.kind) {
@@ -11,6 +48,18 @@ export function certainCause(reason: Reason): Cause | null {
         cause: reason.kind,
         evidence: `${reason.before ?? 'standard'} → ${reason.after ?? 'standard'}`,
       }
+    case 'effort-changed':
+    case 'thinking-changed':
+    case 'tool-choice-changed':
+      return {
+        cause: CAUSES[reason.kind],
+        evidence: `${reason.before ?? 'not set'} → ${reason.after ?? 'not set'}`,
+      }
+    case 'parameter-changed':
+      // Citations are seen in the messages, where nobody says what was sent with them.
+      return reason.name === 'citations' ? null : named(CAUSES[reason.kind], [reason.name])
+    case 'betas-changed':
+      return named(CAUSES[reason.kind], [...reason.added, ...reason.removed])
     case 'tools-added':
     case 'tools-removed':
     case 'tools-reordered':

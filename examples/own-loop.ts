@@ -1,0 +1,42 @@
+/**
+ * Your own loop, with the Anthropic SDK: Tidemark keeps the log, makes room and says what to send; you send it.
+ * Runs against the simulator, in this process: `node --conditions=tidemark-source examples/own-loop.ts`.
+ */
+import Anthropic from '@anthropic-ai/sdk'
+import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
+import { anthropic, createTidemark, toolResult, user } from 'tidemark'
+
+type Body = Anthropic.MessageCreateParamsNonStreaming
+
+const coder = createCoder({ turns: 4, resultTokens: 500 })
+const { fetch } = createSimulator({ script: withSummaries(coder.script) })
+const client = new Anthropic({ apiKey: 'any', fetch, baseURL: 'http://simulator.test' })
+const tide = createTidemark({
+  model: anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch }),
+  system: 'You are a coder.',
+  memory: true,
+})
+const session = await tide.open('own-loop')
+
+await session.append(user('The sum of an order is wrong by a cent. Mend it.'))
+for (;;) {
+  const request = await session.next<Body>({ tools: coder.tools })
+  if (!request.ok) throw new Error(request.message)
+  const response = await client.messages.create(request.body, { headers: request.headers })
+  await session.append(response)
+  const { cache_read_input_tokens: read } = response.usage
+  console.log(`${response.stop_reason}: ${read} tokens from the cache, ${request.forecast.read} foreseen`)
+  const calls = response.content.filter((block) => block.type === 'tool_use')
+  if (calls.length === 0) break
+  const results = calls.map(({ id, name, input }) =>
+    coder.toolResult({ type: 'tool_use', id, name, input: Object(input) }),
+  )
+  await session.append(
+    ...results.map(({ tool_use_id: id, content }) => toolResult(String(id), String(content))),
+  )
+}
+
+const { tokens, percentLeft, source } = session.contextRemaining()
+console.log(`${tokens} tokens (${source}), ${percentLeft}% left, ${session.messages().length} messages`)
+console.log(`spent: $${session.money().spent.total?.toFixed(4)}`)
+await tide.close()

@@ -1,0 +1,31 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { registerRules } from '../../clear/register-rules.ts'
+import { List } from '../../conversation/list.ts'
+import { createEstimator } from '../../measure/estimate.ts'
+import { fixedRule } from '../../measure/estimate-weights.ts'
+import { DEFAULT_POLICY } from '../../policy/create-policy.ts'
+import { releasedBy } from './released-by.ts'
+
+describe('what left the view', () => {
+  it('is what no kept message shows', () => {
+    const { estimate, clear } = DEFAULT_POLICY
+    const estimator = createEstimator(fixedRule(estimate))
+    const rules = registerRules({ estimator, policy: clear, largeInput: 1_000 })
+    const teller = new Teller('told')
+    teller.user('go')
+    for (const [id, path] of [
+      ['c1', '/a'],
+      ['c2', '/b'],
+      ['c3', '/a'],
+    ] as const) {
+      teller.assistant(`m-${id}`, [{ type: 'tool_use', id, name: 'Read', input: { file_path: path } }])
+      teller.result(id, 'text')
+    }
+    const { entries } = teller.view
+    expect(releasedBy(entries, List.of(entries.toArray(5)), rules)).toEqual({
+      toolUseIds: ['c1', 'c2'],
+      filePaths: ['/b'],
+    })
+  })
+})

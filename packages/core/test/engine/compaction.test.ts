@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest'
+import { pinRecord } from '../../src/engine/rewrite/pin-record.ts'
+import type { Carrier, SessionRecord } from '../../src/index.ts'
+import { acted, carrierOf, compacted, SUMMARY } from './roomy.ts'
+import { ofType, open, shown, told } from './rounds.ts'
+import { say, text } from './spoken-model.ts'
+
+describe('a compaction', () => {
+  it('goes through its phases in order, hooks where they belong', async () => {
+    const ran: string[] = []
+    const made = await open({
+      room: {
+        carriers: [carrierOf('plan', { text: 'plan: read' })],
+        hooks: {
+          preCompact: [{ name: 'pre', run: () => void ran.push('pre') }],
+          sessionStart: [{ name: 'start', run: () => ({ additionalContext: 'started anew' }) }],
+          postCompact: [
+            {
+              name: 'post',
+              run: ({ summary }) => ({ additionalContext: `seen ${summary.includes('mended')}` }),
+            },
+          ],
+        },
+      },
+    })
+    expect((await compacted(made)).ok).toBe(true)
+    expect(ran).toEqual(['pre'])
+    expect(ofType(made, 'phase').map(({ phase }) => phase)).toEqual([
+      'running PreCompact hooks',
+      'compacting',
+      'bringing back context',
+      'running SessionStart hooks',
+      'running PostCompact hooks',
+      'done',
+    ])
+    for (const words of ['plan: read', 'started anew', 'seen true']) expect(shown(made)).toContain(words)
+  })
+
+  it('takes the person’s instructions first, the hooks’ after', async () => {
+    let instructions: string | null = null
+    const made = await open({
+      room: {
+        hooks: { preCompact: [{ name: 'pre', run: () => ({ newCustomInstructions: 'keep the names' }) }] },
+        writeSummary: async (question) => {
+          instructions = question.instructions
+          return SUMMARY
+        },
+      },
+    })
+    await compacted(made, { instructions: 'keep the errors' })
+    expect(instructions).toBe('keep the errors\n\nkeep the names')
+  })
+
+  it('overrules a veto where the session could not go on, and says so', async () => {
+    const made = await open({
+      room: { hooks: { preCompact: [{ name: 'no', run: () => ({ block: 'not now' }) }] } },
+    })
+    expect((await compacted(made, { isForced: true })).ok).toBe(true)
+    expect(ofType(made, 'veto-overruled')).toEqual([
+      { type: 'veto-overruled', hook: 'no', reason: 'not now' },
+    ])
+  })
+
+  it('tells what left the view, and not what is kept', async () => {
+    const teller = told()
+    const made = await open({}, teller)
+    const results = teller.records.filter(({ type }) => type === 'user').slice(1)
+    await acted(made, pinRecord(made.run, results[1]?.uuid ?? '', true))
+    await compacted(made)
+    const [event] = ofType(made, 'rewritten')
+    const calls = teller.records.flatMap((record) => callsOf(record))
+    expect(event?.rewritten.toolUseIds).toEqual([calls[0], calls[2]])
+    expect(event?.rewritten.filePaths).toEqual([`/src/${calls[0]}.ts`, `/src/${calls[2]}.ts`])
+  })
+
+  it('sheds what may go to come below its target, and tells it', async () => {
+    const heavy: Carrier = {
+      ...carrierOf('files', { text: '' }),
+      kind: 'files',
+      render: async function* () {
+        for (const id of ['new', 'old'])
+          yield {
+            id,
+            attachment: { type: 'file', content: `${id} ${'abc '.repeat(700)}` },
+            source: id,
+            sheddable: 'files',
+          }
+      },
+    }
+    const made = await open({ room: { carriers: [heavy] } })
+    expect((await compacted(made, { target: 1_500 })).ok).toBe(true)
+    expect(ofType(made, 'restored').map(({ keys, shed }) => [keys, shed])).toEqual([
+      [['files:new'], ['files:old']],
+    ])
+  })
+
+  it('names what fills the floor', async () => {
+    const teller = told()
+    teller.user(`read this: ${'abc '.repeat(3_000)}`)
+    const made = await open({}, teller)
+    const end = await compacted(made, { target: 2_000 })
+    expect(end).toMatchObject({ ok: false, reason: 'floor' })
+    expect(!end.ok && end.floor?.[0]?.what).toMatch(/^message not yet answered/)
+  })
+
+  it('may be partial above the line: what the person picked goes, and it is told that it will not last', async () => {
+    const teller = told(9, 5_500)
+    const made = await open({ window: 64_000 }, teller)
+    const pivot = teller.records.at(-3)?.uuid ?? ''
+    const end = await compacted(made, { form: 'from', pivot })
+    expect(end).toMatchObject({ ok: true, compaction: { willRetrigger: true } })
+  })
+})
+
+function callsOf(record: SessionRecord): readonly string[] {
+  const { message } = record as { message?: { content?: unknown } }
+  const blocks: readonly { type: string; id?: string }[] = Array.isArray(message?.content)
+    ? message.content
+    : []
+  return blocks.flatMap(({ type, id }) => (type === 'tool_use' && id !== undefined ? [id] : []))
+}
+
+describe('a summary that is good and too large', () => {
+  const long = say(text(`<summary>\n${'A sentence about the work. '.repeat(120)}\n</summary>`))
+
+  it('is asked for by the next rung, down to the one without a model', async () => {
+    const made = await open({ byChain: true, replies: [long, long, long] })
+    const end = await compacted(made, { target: 900 })
+    expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'local' } })
+    expect(end.ok && end.compaction.steps.filter(({ reason }) => reason === 'above-target').length).toBe(1)
+    expect(end.ok && end.compaction.tokensAfter).toBeLessThanOrEqual(900)
+  })
+
+  it('stays where no other is smaller and it is below the line all the same', async () => {
+    const made = await open({
+      byChain: true,
+      replies: [long],
+      policy: { compact: { chain: { local: 'never' }, target: { percentOfAutoCompact: 1 } } },
+      window: 64_000,
+    })
+    const end = await compacted(made)
+    expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'model' } })
+  })
+
+  it('is not asked for again where no summary could be small enough', async () => {
+    const teller = told()
+    teller.user(`read this: ${'abc '.repeat(3_000)}`)
+    const made = await open({ byChain: true, replies: [long, long] }, teller)
+    expect(await compacted(made, { target: 2_000 })).toMatchObject({ ok: false, reason: 'floor' })
+    expect(made.asked.length).toBe(1)
+  })
+})

@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest'
+import { pinRecord } from '../../src/engine/rewrite/pin-record.ts'
+import { undoAct } from '../../src/engine/rewrite/undo-act.ts'
+import {
+  append,
+  type CompactionDraft,
+  commitCompaction,
+  messagesOf,
+  planCompaction,
+  prepareCompaction,
+} from '../../src/index.ts'
+import { acted, BOUND, compacted, type Roomy, SESSION, undone } from './roomy.ts'
+import { ofType, open, shown, told } from './rounds.ts'
+
+async function drafted(made: Roomy): Promise<CompactionDraft> {
+  const { run, host, room } = made
+  const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, room })
+  if (!plan.ok) throw new Error(plan.message)
+  const draft = await acted(made, prepareCompaction(run, room, plan))
+  if (!draft.ok) throw new Error(draft.message)
+  return draft
+}
+
+const committed = (made: Roomy, draft: CompactionDraft) =>
+  acted(made, commitCompaction(made.run, made.room, draft))
+
+describe('a draft', () => {
+  it('may be edited before it is committed', async () => {
+    const made = await open()
+    const draft = await drafted(made)
+    const edited = { ...draft, summary: { ...draft.summary, text: 'Summary:\nwritten by hand' } }
+    expect((await committed(made, edited)).ok).toBe(true)
+    expect(shown(made)).toContain('written by hand')
+  })
+
+  it('is refused where its summary was emptied', async () => {
+    const made = await open()
+    const draft = await drafted(made)
+    const end = await committed(made, { ...draft, summary: { ...draft.summary, text: ' ' } })
+    expect(end).toMatchObject({ ok: false, reason: 'no-summary' })
+  })
+
+  it('has what came meanwhile behind it, word for word', async () => {
+    const made = await open()
+    const draft = await drafted(made)
+    const late = { role: 'user' as const, content: 'by the way' }
+    await acted(made, append(made.run, [{ type: 'user', message: late }]))
+    expect((await committed(made, draft)).ok).toBe(true)
+    const last = messagesOf(made.run.state.flat).at(-1)
+    expect(JSON.stringify(last?.content).endsWith('"text":"by the way"}]')).toBe(true)
+  })
+
+  it('is refused where somebody else has rewritten the conversation', async () => {
+    const made = await open()
+    const draft = await drafted(made)
+    await compacted(made)
+    const before = made.run.state
+    expect(await committed(made, draft)).toMatchObject({ ok: false, reason: 'superseded' })
+    expect(made.run.state.position).toBe(before.position)
+  })
+
+  it('is refused while a call waits for its answer', async () => {
+    const made = await open()
+    const draft = await drafted(made)
+    const content = [{ type: 'tool_use', id: 'late', name: 'Read', input: {} }]
+    const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
+    await acted(made, append(made.run, [{ type: 'assistant', message }]))
+    expect(await committed(made, draft)).toMatchObject({ ok: false, reason: 'pending-call' })
+  })
+
+  it('is committed on a log that has moved on', async () => {
+    const made = await open()
+    const draft = await drafted(made)
+    await made.host.journal.append(SESSION, made.run.state.position, [
+      {
+        type: 'user',
+        uuid: 'by-another',
+        parentUuid: made.run.state.session.records.at(-1)?.uuid ?? null,
+        timestamp: '2026-06-01T00:00:00.000Z',
+        sessionId: SESSION,
+        message: { role: 'user', content: 'from another window' },
+      },
+    ])
+    expect((await committed(made, draft)).ok).toBe(true)
+    expect(shown(made)).toContain('from another window')
+  })
+})
+
+describe('undo', () => {
+  it('is refused over the blocking line, unless forced', async () => {
+    const made = await open({ window: 64_000 }, told(10, 5_000))
+    await compacted(made)
+    const before = made.run.state.position
+    expect(await undone(made)).toMatchObject({ ok: false, reason: 'too-large' })
+    expect(made.run.state.position).toBe(before)
+    expect(await acted(made, undoAct(made.run, made.room, { force: true }))).toMatchObject({ ok: true })
+  })
+
+  it('names the act that has to go first', async () => {
+    const made = await open()
+    const first = await compacted(made)
+    const call = { type: 'tool_use', id: 'c-x', name: 'Read', input: {} }
+    const result = { type: 'tool_result', tool_use_id: 'c-x', content: 'abc '.repeat(900) }
+    const message = { role: 'assistant' as const, model: 'model-a' }
+    await acted(
+      made,
+      append(made.run, [
+        { type: 'assistant', message: { ...message, id: 'm-x', content: [call] } },
+        { type: 'user', message: { role: 'user', content: [result] } },
+        { type: 'assistant', message: { ...message, id: 'm-y', content: 'said' } },
+      ]),
+    )
+    const second = await compacted(made)
+    if (!first.ok || !second.ok) throw new Error('both are made')
+    expect(await undone(made, first.compaction.id)).toMatchObject({
+      ok: false,
+      reason: 'not-newest',
+      newest: second.compaction.id,
+    })
+    expect(await undone(made, 'nobody')).toMatchObject({ ok: false, reason: 'not-standing' })
+    expect(await undone(made, second.compaction.id)).toMatchObject({ ok: true, of: second.compaction.id })
+    expect(ofType(made, 'undone').map(({ of }) => of)).toEqual([second.compaction.id])
+  })
+
+  it('takes the thinking from what was said behind it, where that was bound', async () => {
+    const made = await open({ profile: BOUND }, told(3, 2_000, true))
+    await compacted(made)
+    const content = [
+      { type: 'thinking', thinking: 'hm', signature: 'sig-late' },
+      { type: 'text', text: 'said behind it' },
+    ]
+    const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
+    await acted(made, append(made.run, [{ type: 'assistant', message }]))
+    expect(shown(made)).toContain('sig-late')
+    expect((await undone(made)).ok).toBe(true)
+    expect([shown(made).includes('sig-late'), shown(made).includes('said behind it')]).toEqual([false, true])
+  })
+})
+
+describe('a pin', () => {
+  it('survives every compaction verbatim, and goes when it is let go', async () => {
+    const teller = told()
+    const target = teller.records[2]?.uuid ?? ''
+    const made = await open({}, teller)
+    expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
+    const position = made.run.state.position
+    expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
+    expect(made.run.state.position).toBe(position)
+    await compacted(made)
+    const kept = (): boolean =>
+      made.run.state.view.entries.toArray().some(({ record }) => record.uuid === target)
+    expect(kept()).toBe(true)
+    await acted(made, pinRecord(made.run, target, false))
+    await compacted(made)
+    expect(kept()).toBe(false)
+  })
+
+  it('of a record that is not there is refused', async () => {
+    const made = await open()
+    expect(await acted(made, pinRecord(made.run, 'nobody', true))).toMatchObject({
+      ok: false,
+      reason: 'unknown-record',
+    })
+  })
+})

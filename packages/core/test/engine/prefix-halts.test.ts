@@ -1,0 +1,81 @@
+/** A host that cannot give its prefix: the turn ends with words that name what failed, and can be taken up again. */
+import { describe, expect, it } from 'vitest'
+import { type JsonObject, openSession, placeSections, section, type TurnHost } from '../../src/index.ts'
+import { play, scene } from './spoken-model.ts'
+import { told } from './told.ts'
+
+const SCHEMA = { type: 'object' }
+const GOOD = { tools: [], model: 'model-a', parameters: { max_tokens: 100 } }
+
+function withTool(tool: unknown): Partial<TurnHost> {
+  return { offered: () => ({ ...GOOD, tools: [tool as JsonObject] }) }
+}
+
+function withSection(compute: () => unknown): Partial<TurnHost> {
+  return { sections: placeSections({ sections: [section('git', compute as () => string)] }) }
+}
+
+describe('a turn whose prefix cannot be had', () => {
+  it.each<[string, Partial<TurnHost>, string]>([
+    [
+      'a section throws',
+      withSection(() => {
+        throw new Error('no git')
+      }),
+      'Section "git" could not be computed: no git',
+    ],
+    [
+      'a section rejects without a word',
+      withSection(() => Promise.reject(new Error(''))),
+      'Section "git" could not be computed: no reason was given',
+    ],
+    ['a section gives no text', withSection(() => 7), 'Section "git" gave no text: number.'],
+    [
+      'a tool has a function in it',
+      withTool({ name: 'Read', input_schema: SCHEMA, run: () => 'x' }),
+      'run of tool Read is no JSON value: give only what JSON can say.',
+    ],
+    [
+      'a schema is no plain object',
+      withTool({ name: 'Read', input_schema: { ...SCHEMA, since: new Date(0) } }),
+      'input_schema.since of tool Read is no JSON value: give only what JSON can say.',
+    ],
+    [
+      'the tools cannot be listed',
+      {
+        offered: () => {
+          throw new Error('the server is gone')
+        },
+      },
+      'Tools, model and parameters could not be had: the server is gone',
+    ],
+  ])('ends: %s', async (_, changes, message) => {
+    const { host, asked } = scene([], changes)
+    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect(outcome).toMatchObject({ ok: false, reason: 'prefix', message })
+    expect([asked.length, told(outcome.state)]).toEqual([0, ['user: Go.']])
+    const mended = scene([], {}, host.journal)
+    const again = await play(outcome.state, { prompt: null }, { ...mended.host, ids: host.ids })
+    expect(again.outcome.ok).toBe(true)
+  })
+
+  it('takes fields that say nothing for what they are', async () => {
+    const { host, asked } = scene(
+      [],
+      withTool({
+        name: 'Read',
+        description: undefined,
+        input_schema: { ...SCHEMA, properties: { path: { type: 'string', title: undefined } } },
+      }),
+    )
+    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect(outcome.ok).toBe(true)
+    expect(asked[0]?.payload.tools).toEqual([
+      {
+        name: 'Read',
+        input_schema: { ...SCHEMA, properties: { path: { type: 'string' } } },
+        cache_control: { type: 'ephemeral' },
+      },
+    ])
+  })
+})

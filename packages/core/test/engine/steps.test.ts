@@ -1,0 +1,187 @@
+import { createMemoryBlobs, Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { afterAnswer } from '../../src/engine/rewrite/after-answer.ts'
+import { arrive, fromHistory } from '../../src/engine/rewrite/arrive.ts'
+import { isJustCompacted } from '../../src/engine/rewrite/just-compacted.ts'
+import { lateEntries } from '../../src/engine/rewrite/late.ts'
+import { makeRoom } from '../../src/engine/rewrite/make-room.ts'
+import { planNow } from '../../src/engine/rewrite/plan-now.ts'
+import { tellCarriers } from '../../src/engine/rewrite/tell-carriers.ts'
+import { trial } from '../../src/engine/rewrite/trial.ts'
+import { linked, type Unlinked } from '../../src/engine/turn-run.ts'
+import { append, type Block, createProfile, measureNow, messagesOf, type TurnEvent } from '../../src/index.ts'
+import {
+  acted,
+  carrierOf,
+  compacted,
+  largeRound,
+  type Roomy,
+  type RoomyOptions,
+  roomy,
+  SESSION,
+} from './roomy.ts'
+import { told as lines } from './told.ts'
+
+function told(rounds = 3, tokens = 1_000): Teller {
+  const teller = new Teller(SESSION)
+  teller.user('look at the login')
+  for (let round = 0; round < rounds; round += 1) largeRound(teller, tokens)
+  return teller
+}
+
+const open = (options: RoomyOptions = {}, teller = told()): Promise<Roomy> => roomy(teller.records, options)
+const said = (content: string): Unlinked => ({ type: 'user', message: { role: 'user', content } })
+const call = (
+  name: string,
+  input: object = {},
+): Block & { type: 'tool_use'; id: string; name: string; input: never } =>
+  ({ type: 'tool_use', id: 'c-1', name, input }) as never
+
+describe('a session on trial', () => {
+  it('is what it would be, and the real one stays and goes on as it was', async () => {
+    const { run } = await open()
+    const before = run.state
+    const next = trial(before, linked(run, [said('tried')]))
+    expect([next.position, lines(next).at(-1)]).toEqual([before.position + 1, 'user: tried'])
+    await acted({ events: [] } as unknown as Roomy, append(run, [said('real')]))
+    expect(lines(run.state).at(-1)).toBe('user: real')
+    expect(lateEntries(before.view, run.state.view)?.map(({ record }) => record.type)).toEqual(['user'])
+    expect(lateEntries(next.view, run.state.view)).toBeNull()
+  })
+})
+
+describe('what has come since', () => {
+  it('is nothing behind a compaction, until somebody speaks', async () => {
+    const made = await open()
+    expect(isJustCompacted(made.run.state)).toBe(false)
+    await compacted(made)
+    expect(isJustCompacted(made.run.state)).toBe(true)
+    await acted(
+      made,
+      append(made.run, [{ type: 'attachment', isMeta: true, attachment: { type: 'todo', content: 'x' } }]),
+    )
+    expect(isJustCompacted(made.run.state)).toBe(true)
+    await acted(made, append(made.run, [said('and now?')]))
+    expect(isJustCompacted(made.run.state)).toBe(false)
+  })
+})
+
+describe('a large result on arrival', () => {
+  const result = { type: 'tool_result' as const, tool_use_id: 'c-1', content: 'abc\n'.repeat(60_000) }
+
+  it('is put aside, and the tool that reads it gives it back', async () => {
+    const blobs = createMemoryBlobs()
+    const made = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
+    const { body } = await acted(made, arrive(made.run, call('Bash'), result))
+    expect(made.events.map(({ type }) => type)).toEqual(['spilled'])
+    expect(JSON.stringify(body).length).toBeLessThan(result.content.length / 2)
+    const message = { id: 'm-1', role: 'assistant' as const, model: 'model-a', content: [call('Bash')] }
+    await acted(made, append(made.run, [{ type: 'assistant', message }, body]))
+    const answer = await fromHistory(made.run, call('history', { id: 'c-1' }))
+    expect(JSON.stringify(answer)).toContain('abc')
+    expect(await fromHistory(made.run, call('Bash'))).toBeNull()
+  })
+
+  it('stays whole where there is nowhere to put it, or the place fails', async () => {
+    const whole = await open()
+    expect((await acted(whole, arrive(whole.run, call('Bash'), result))).result).toBe(result)
+    const blobs = { ...createMemoryBlobs(), put: () => Promise.reject(new Error('disk full')) }
+    const failing = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
+    expect((await acted(failing, arrive(failing.run, call('Bash'), result))).result.content).toBe(
+      result.content,
+    )
+    expect(failing.events).toEqual([{ type: 'spill-failed', toolUseId: 'c-1', why: 'disk full' }])
+  })
+})
+
+describe('carriers between compactions', () => {
+  it('tell a change once, and only those that tell changes', async () => {
+    const [todo, silent] = [{ text: 'todo 1' }, { text: 'silent 1' }]
+    const made = await open({
+      room: { carriers: [carrierOf('todos', todo, { tellsChanges: true }), carrierOf('quiet', silent)] },
+    })
+    const shown = (): readonly string[] =>
+      made.run.state.view.entries
+        .toArray()
+        .flatMap(({ record }) => (record.type === 'attachment' ? [String(record.attachment.content)] : []))
+    await compacted(made)
+    expect(shown()).toEqual(['todo 1', 'silent 1'])
+    await acted(made, tellCarriers(made.run, 'call'))
+    expect(shown()).toEqual(['todo 1', 'silent 1'])
+    todo.text = 'todo 2'
+    silent.text = 'silent 2'
+    await acted(made, tellCarriers(made.run, 'call'))
+    await acted(made, tellCarriers(made.run, 'call'))
+    expect(shown()).toEqual(['todo 1', 'silent 1', 'todo 2'])
+  })
+
+  it('stop where the person calls it off', async () => {
+    const made = await open({
+      room: { carriers: [carrierOf('todos', { text: 'x' }, { tellsChanges: true })] },
+    })
+    await acted(made, append(made.run, [said('go on')]))
+    const run = { ...made.run, signal: { aborted: true } }
+    expect(await acted(made, tellCarriers(run, 'call'))).toEqual({ ok: false, reason: 'aborted' })
+  })
+})
+
+describe('after an answer', () => {
+  it('turns are counted', async () => {
+    const made = await open()
+    const message = { id: 'm', role: 'assistant' as const, model: 'model-a', content: [] }
+    const reply = { message, rawBlocks: [], cutInputs: [], unfinished: [], others: [] }
+    for (let turn = 0; turn < 3; turn += 1) await acted(made, afterAnswer(made.run, reply))
+    expect(made.run.state.room?.tracking.turns).toBe(3)
+    await compacted(made)
+    expect(made.run.state.room?.tracking).toMatchObject({ turns: 0 })
+  })
+})
+
+describe('deletions from a cache that has lapsed', () => {
+  const profile = createProfile({
+    roles: { consecutive: 'merged', prefill: 'allowed' },
+    thinking: { closing: 'not-at-end', firstInModes: [] },
+    capabilities: { cacheEdits: true },
+  })
+
+  it('are dropped and told with all their tokens, and the text counts again', async () => {
+    const teller = told(3)
+    const calls = teller.records.flatMap(
+      (record) => JSON.stringify(record).match(/"id":"(call-\d+)"/)?.[1] ?? [],
+    )
+    const anchorUuid = teller.tip ?? ''
+    teller.notice('microcompact_boundary', {
+      microcompactMetadata: {
+        trigger: 'auto',
+        way: 'cached',
+        anchorUuid,
+        preTokens: 9,
+        tokensSaved: 9,
+        compactedToolIds: calls.slice(0, 2),
+        clearedAttachmentUUIDs: [],
+      },
+    })
+    teller.user(
+      [
+        {
+          type: 'cache_edits',
+          edits: calls.slice(0, 2).map((id) => ({ type: 'delete', cache_reference: id })),
+        },
+      ],
+      { isMeta: true },
+    )
+    teller.user('go on')
+    const made = await open({ profile, policy: { switches: { microcompactEnabled: false } } }, teller)
+    const before = measureNow(made.run.state, made.host, made.room).expected
+    expect(planNow(made.run.state, made.host, made.room, 'prompt').plan.context.expected).toBe(before)
+    await acted(made, makeRoom(made.run, 'prompt'))
+    const dropped = made.events.filter(
+      (event): event is Extract<TurnEvent, { type: 'cache-edits-dropped' }> =>
+        event.type === 'cache-edits-dropped',
+    )
+    expect(dropped.length).toBe(1)
+    expect(dropped[0]?.tokens).toBeGreaterThan(1_900)
+    expect(measureNow(made.run.state, made.host, made.room).expected).toBeGreaterThan(before + 1_900)
+    expect(JSON.stringify(messagesOf(made.run.state.flat))).not.toContain('cache_edits')
+  })
+})

@@ -1,0 +1,162 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { flatten, messagesOf, sessionOf, viewOf } from '@tidemark/core'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FAILURE, PROMPTS, type WorkingLine, writeWorkingSession } from '../../test/working-session.ts'
+import { type ReadLog, readLog } from '../reading/read-log.ts'
+import { compactLog } from './compact-log.ts'
+import type { CompactLogOptions } from './compact-options.ts'
+import { createOneLogJournal } from './one-log-journal.ts'
+import { undoLog } from './undo-log.ts'
+import { outProblem, writeSession } from './write-session.ts'
+
+let folder = ''
+let path = ''
+let lines: readonly WorkingLine[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tidemark-compact-'))
+  path = join(folder, 'working.jsonl')
+  lines = writeWorkingSession(path)
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+async function logAt(file: string): Promise<ReadLog> {
+  const log = await readLog(file)
+  if (!log.ok) throw new Error(log.message)
+  return log
+}
+
+async function compacted(options: CompactLogOptions = {}, file: string = path) {
+  const outcome = await compactLog(await logAt(file), options)
+  if (!outcome.ok) throw new Error(outcome.message)
+  return outcome
+}
+
+function messagesIn(log: ReadLog): unknown {
+  return messagesOf(flatten(viewOf(sessionOf(log.records.map(({ record }) => record)))))
+}
+
+describe('a foreign log', () => {
+  it('is compacted in memory, with what may not be lost in the next request', async () => {
+    const before = readFileSync(path, 'utf8')
+    const { report } = await compacted()
+    const text = JSON.stringify(report.messages)
+    const wanted = [...PROMPTS, `${FAILURE} (2)`, '/home/user/tides/src/tide-0.ts', 'line0x2']
+    expect(wanted.filter((part) => !text.includes(part))).toEqual([])
+    expect(text).toContain('as the log of the session last had it; the file itself was not read again')
+    expect(report.tokensAfter).toBeLessThan(report.tokensBefore)
+    expect(report.receipt.lost).toEqual({
+      files: [],
+      userMessages: [],
+      errors: [],
+      identifiers: report.receipt.lost.identifiers,
+      moreIdentifiers: report.receipt.lost.moreIdentifiers,
+    })
+    expect([report.model, report.window, report.summarizer]).toEqual(['claude-sonnet-4-5', 200_000, 'local'])
+    expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual([before, ['working.jsonl']])
+  })
+
+  it('becomes a session of ours that holds all of it, is read as compacted, and can be taken back', async () => {
+    const out = join(folder, 'out.jsonl')
+    const { report, written } = await compacted({ transcript: out })
+    expect(await writeSession(out, written)).toEqual({ ok: true })
+    const log = await logAt(out)
+    expect([log.format, log.damage]).toEqual(['tidemark', []])
+    expect(messagesIn(log)).toEqual(report.messages)
+    const kept = new Set(log.records.map(({ record }) => record.uuid))
+    expect(lines.filter(({ uuid }) => !kept.has(uuid))).toEqual([])
+    const undone = await undoLog(log, report.id)
+    expect(undone.ok && undone.report.messages).toEqual(messagesIn(await logAt(path)))
+  })
+
+  it('is compacted as of a record, moved back to where it may be cut', async () => {
+    const { report, written } = await compacted({ at: lines[9]?.uuid ?? '' })
+    expect([report.at, report.movedFrom, report.recordsAfter]).toEqual([
+      lines[8]?.uuid,
+      lines[9]?.uuid,
+      lines.length - 9,
+    ])
+    expect(written.records.length).toBe(9)
+    const text = JSON.stringify(report.messages)
+    expect([text.includes(PROMPTS[1] ?? ''), text.includes(PROMPTS[2] ?? '')]).toEqual([true, false])
+  })
+
+  it('keeps what lies on the other side of a pivot word for word', async () => {
+    const pivot = lines[16]?.uuid ?? ''
+    const upTo = await compacted({ upTo: pivot })
+    expect(upTo.report.plan.form).toBe('up_to')
+    expect(upTo.report.receipt.kept).toEqual(lines.slice(16).map(({ uuid }) => uuid))
+    const from = await compacted({ from: pivot })
+    expect(from.report.receipt.kept).toEqual(lines.slice(0, 16).map(({ uuid }) => uuid))
+  })
+})
+
+describe('what is refused', () => {
+  it.each([
+    ['an id that names nothing', { at: 'nothing-like-it' }, 'bad-record'],
+    ['a pivot that names nothing', { from: 'nothing-like-it' }, 'bad-record'],
+    ['a target that nothing fits', { target: 200 }, 'floor'],
+    ['by whoever is asked', { confirm: async () => false }, 'declined'],
+    ['once it is called off', { signal: AbortSignal.abort() }, 'aborted'],
+  ] as const)('%s', async (_, options, reason) => {
+    const outcome = await compactLog(await logAt(path), options)
+    expect(outcome.ok ? null : outcome.reason).toBe(reason)
+    expect(readdirSync(folder)).toEqual(['working.jsonl'])
+  })
+
+  it('a compaction by which nothing is gained', async () => {
+    writeLines([lines[0], { ...lines[7], parentUuid: lines[0]?.uuid }])
+    const outcome = await compactLog(await logAt(path))
+    expect(outcome.ok ? null : outcome.reason).toBe('no-summary')
+  })
+})
+
+it('a file that would make it larger is let go, although the figures before hold a prompt that the log has not', async () => {
+  const rows = Array.from({ length: 60 }, (_, row) => `${row + 1}→export const row${row} = ${row}`)
+  const read = { type: 'tool_result', tool_use_id: 'toolu_1', content: rows.join('\n') }
+  writeLines([lines[0], lines[1], { ...lines[2], message: { role: 'user', content: [read] } }])
+  const { report } = await compacted()
+  const shed = report.trace.filter(({ outcome }) => outcome === 'shed').map(({ kind }) => kind)
+  expect([shed, report.receipt.carried]).toEqual([['files:/home/user/tides/src/tide-0.ts'], []])
+  expect(report.tokensAfter + report.prefixTokens).toBeLessThan(report.tokensBefore)
+})
+
+function writeLines(given: readonly unknown[]): void {
+  writeFileSync(path, given.map((line) => `${JSON.stringify(line)}\n`).join(''))
+}
+
+describe('a log of ours', () => {
+  it('is appended to in its place, and taken back there', async () => {
+    const own = join(folder, 'own.jsonl')
+    const first = await compacted({ transcript: own })
+    await writeSession(own, first.written)
+    const journal = createOneLogJournal(own)
+    const undone = await undoLog(await logAt(own), first.report.id, { journal })
+    expect(undone.ok).toBe(true)
+    expect(messagesIn(await logAt(own))).toEqual(messagesIn(await logAt(path)))
+    const again = await compacted({ journal }, own)
+    await journal.release('')
+    expect(messagesIn(await logAt(own))).toEqual(again.report.messages)
+    expect(readdirSync(folder).toSorted()).toEqual(['own.jsonl', 'working.jsonl'])
+  })
+})
+
+describe('where it is written', () => {
+  it('nothing that is there gives way unless that is said, and the log itself never', async () => {
+    const taken = join(folder, 'taken.jsonl')
+    writeFileSync(taken, 'mine')
+    const { written } = await compacted()
+    expect(await outProblem(join(folder, 'new.jsonl'), path)).toBe(null)
+    expect(await outProblem(taken, path, { force: true })).toBe(null)
+    const refused = [taken, join(folder, 'x.gz'), join(folder, 'no', 'x.jsonl'), folder]
+    for (const out of refused) expect(await outProblem(out, path)).toContain(out)
+    expect(await outProblem(path, path, { force: true })).toContain('is the log itself')
+    expect(await writeSession(taken, written)).toEqual({ ok: false, message: `${taken} is there already.` })
+    expect(readFileSync(taken, 'utf8')).toBe('mine')
+    expect(await writeSession(taken, written, { force: true })).toEqual({ ok: true })
+    expect((await logAt(taken)).format).toBe('tidemark')
+    expect(readdirSync(folder).toSorted()).toEqual(['taken.jsonl', 'working.jsonl'])
+  })
+})

@@ -1,0 +1,161 @@
+/** What `createTidemark` takes, and the check of it: one line that names the option and says what to do. */
+import {
+  type BlobStore,
+  type CallerPrompt,
+  type Carrier,
+  type Cleanup,
+  type Clock,
+  type CompactHooks,
+  createPolicy,
+  type Deadlines,
+  type DeepPartial,
+  type HostTools,
+  type Ids,
+  isObject,
+  type Journal,
+  type Policy,
+  placeSections,
+  type SystemPrompt,
+  TidemarkError,
+} from '@tidemark/core'
+import { show } from '../home/show.ts'
+import type { ModelChoice } from './model-choice.ts'
+import type { SessionEvent } from './session-event.ts'
+
+export interface TidemarkOptions {
+  /** As `anthropic('claude-sonnet-5-5')` gives it. */
+  readonly model: ModelChoice
+  /** The folder for sessions and blobs; `TIDEMARK_HOME`, or one in the user's data directory. */
+  readonly home?: string
+  /** Keeps everything in memory, and nothing afterwards: for tests. */
+  readonly memory?: boolean
+  /** Another log than files under `home`. */
+  readonly journal?: Journal
+  /** Where large tool results are put aside; a folder under `home` unless given. Null: they stay whole. */
+  readonly blobs?: BlobStore | null
+  /** Figures that should be other than the defaults (docs/policy.md). */
+  readonly policy?: DeepPartial<Policy>
+  /** Where switches such as `DISABLE_AUTO_COMPACT` are read; `process.env` unless given. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** The system prompt: a text, or sections. */
+  readonly system?: SystemPrompt | CallerPrompt
+  /** State that is shown from its source again after a compaction; a function where it differs by session. */
+  readonly carriers?: Carriers
+  readonly hooks?: CompactHooks
+  /** What must be forgotten when a conversation is rewritten. */
+  readonly cleanups?: readonly Cleanup[]
+  /** Who asks; `sdk` unless given. A subagent says `agent:name`. */
+  readonly source?: string
+  /** A person answers, so that pauses between prompts are long. */
+  readonly interactive?: boolean
+  /** Nobody watches: after a compaction the work goes on by itself. */
+  readonly autonomous?: boolean
+  /**
+   * Declares a tool, `history` or the name given, by which the model reads what left its view. `run` answers it; in
+   * your own loop `session.history(call.input)` does. Large results are put aside only where there is one.
+   */
+  readonly history?: boolean | string
+  /** The model can read files: it is told where the log is. */
+  readonly transcript?: boolean
+  /** What is known of the host's tools beyond their names: whose results can be had again. */
+  readonly hostTools?: HostTools
+  /** Another model for summaries. */
+  readonly summariser?: ModelChoice
+  /** Told everything, of all sessions. */
+  readonly onEvent?: (event: SessionEvent, session: string) => void
+  readonly clock?: Clock
+  readonly ids?: Ids
+  readonly deadlines?: Deadlines
+}
+
+export type Carriers = readonly Carrier[] | ((session: SessionPlace) => readonly Carrier[])
+
+export interface SessionPlace {
+  readonly id: string
+  /** The session's log; null where it is no file. */
+  readonly log: string | null
+}
+
+type Check = (value: unknown) => string | null
+
+const wants =
+  (expected: string, accepts: (value: unknown) => boolean): Check =>
+  (value) =>
+    accepts(value) ? null : expected
+
+const flag = wants('true or false', (value) => typeof value === 'boolean')
+const port = (...methods: readonly string[]): Check =>
+  wants(`an object with ${methods.join(', ')}`, (value) =>
+    methods.every((name) => typeof (value as Record<string, unknown> | null)?.[name] === 'function'),
+  )
+const choice = wants('a model, as anthropic("claude-sonnet-5-5") gives it', (value) => {
+  const given = value as Partial<ModelChoice> | null | undefined
+  return typeof given?.id === 'string' && typeof given.connect === 'function'
+})
+const object = wants('an object', (value) => isObject(value))
+const list = (what: string): Check => wants(`a list of ${what}`, (value) => Array.isArray(value))
+
+const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
+  model: choice,
+  home: wants('an absolute path', (value) => typeof value === 'string'),
+  memory: flag,
+  journal: port('read', 'append', 'list', 'release'),
+  blobs: (value) => (value === null ? null : port('put', 'get', 'has')(value)),
+  policy: object,
+  env: object,
+  system: wants(
+    'a text, a list of texts, or { sections }',
+    (value) => typeof value === 'string' || isObject(value) || Array.isArray(value),
+  ),
+  carriers: wants(
+    'a list of carriers, or a function that gives one',
+    (value) => Array.isArray(value) || typeof value === 'function',
+  ),
+  hooks: object,
+  cleanups: list('clean-ups'),
+  source: wants('a text such as "sdk" or "agent:review"', (value) => typeof value === 'string'),
+  interactive: flag,
+  autonomous: flag,
+  history: wants(
+    'true, false or the name of the tool',
+    (value) => typeof value === 'boolean' || (typeof value === 'string' && value !== ''),
+  ),
+  transcript: flag,
+  hostTools: object,
+  summariser: choice,
+  onEvent: wants('a function', (value) => typeof value === 'function'),
+  clock: port('now', 'sleep'),
+  ids: port('next'),
+  deadlines: port('within'),
+}
+
+/** Throws `bad-option` (or `bad-policy`, `bad-home`) for the first thing that is wrong. */
+export function checkOptions(options: TidemarkOptions): void {
+  if (!isObject(options)) throw bad('options', 'createTidemark: expected options, with a model at least.')
+  if (options.model === undefined)
+    throw bad('model', 'createTidemark: no model. Give one, as in { model: anthropic("claude-sonnet-5-5") }.')
+  for (const [name, value] of Object.entries(options)) checkOption(name, value)
+  if (options.memory === true && (options.home !== undefined || options.journal !== undefined))
+    throw bad(
+      'memory',
+      'createTidemark: memory keeps nothing on disk; leave out home and journal, or memory.',
+    )
+  createPolicy(options.policy ?? {})
+  if (options.system !== undefined) placeSections(options.system)
+}
+
+function checkOption(name: string, value: unknown): void {
+  const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof TidemarkOptions] : undefined
+  if (check === undefined)
+    throw bad(
+      name,
+      `createTidemark: there is no option ${name}. Those there are: ${Object.keys(CHECKS).join(', ')}.`,
+    )
+  const expected = value === undefined ? null : check(value)
+  if (expected === null) return
+  throw bad(name, `createTidemark: ${name} is ${show(value)}; expected ${expected}.`)
+}
+
+function bad(option: string, message: string): TidemarkError {
+  return new TidemarkError('bad-option', message, { details: { option } })
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+import { type GivenTools, toolsetOf } from './tools.ts'
+
+const call = { type: 'tool_use' as const, id: 'toolu_1', name: 'time', input: { zone: 'UTC' } }
+
+describe('tools', () => {
+  it('by name become definitions, and each runs its own calls', async () => {
+    const { definitions, run } = toolsetOf({
+      tools: {
+        time: {
+          description: 'The time',
+          run: ({ zone }: { zone: string }, { id }) => `${id}: noon in ${zone}`,
+        },
+      },
+    })
+    expect(definitions).toEqual([
+      { name: 'time', description: 'The time', input_schema: { type: 'object', properties: {} } },
+    ])
+    expect(await run(call)).toEqual({ content: 'toolu_1: noon in UTC' })
+    expect(await run({ ...call, name: 'other' })).toEqual({
+      content: 'There is no tool other.',
+      is_error: true,
+    })
+  })
+
+  it.each<[string, GivenTools['runTool'], object]>([
+    ['a text', () => 'noon', { content: 'noon' }],
+    ['blocks', () => [{ type: 'text', text: 'noon' }], { content: [{ type: 'text', text: 'noon' }] }],
+    ['a failure', () => ({ content: 'broken', isError: true }), { content: 'broken', is_error: true }],
+  ])('as definitions may give %s', async (_, runTool, answer) => {
+    const { run } = toolsetOf({ tools: [{ name: 'time' }], ...(runTool === undefined ? {} : { runTool }) })
+    expect(await run(call)).toEqual(answer)
+  })
+
+  it.each<[unknown, string]>([
+    [{ time: {} }, 'tools.time: expected { description, inputSchema, run(input, { signal }) }.'],
+    [[{ description: 'x' }], 'tools: expected definitions with a name, as the Messages API takes them.'],
+    ['time', 'tools: expected { name: { description, inputSchema, run } } or definitions.'],
+  ])('%j are refused', (tools, message) => {
+    expect(() => toolsetOf({ tools: tools as never })).toThrow(
+      expect.objectContaining({ code: 'bad-option', message }),
+    )
+  })
+})

@@ -1,0 +1,111 @@
+/** What a conversation came to: how often it was rewritten, how well the cache was read, how far forecasts were off. */
+import { pricesOf } from './clearing-host.ts'
+import { type Cleared, contextIn, type LongTalk, readIn, type SeenCall } from './long-talk.ts'
+
+export interface Figures {
+  readonly calls: number
+  readonly compactions: number
+  /** Per hundred calls. */
+  readonly rewrites: number
+  /** Share of all prompts that was read from the cache. */
+  readonly hitRate: number
+  readonly dollars: number
+  /** The largest errors of what was foreseen, as shares of the context before. */
+  readonly freedError: number
+  readonly rewrittenError: number
+}
+
+export function figuresOf({ calls }: LongTalk): Figures {
+  const sum = (pick: (call: SeenCall) => number): number => calls.reduce((all, call) => all + pick(call), 0)
+  const checked = pricedClearings(calls)
+  return {
+    calls: calls.length,
+    compactions: calls.filter(({ compacted }) => compacted).length,
+    rewrites: (100 * rewrittenCalls(calls).length) / calls.length,
+    hitRate: sum(readIn) / sum(contextIn),
+    dollars: sum(({ record }) => record.cost?.total ?? Number.NaN),
+    freedError: Math.max(
+      0,
+      ...checked.map(({ foreseen, billed, context }) => Math.abs(foreseen.freed - billed.freed) / context),
+    ),
+    rewrittenError: Math.max(
+      0,
+      ...checked.map(
+        ({ foreseen, billed, context }) => Math.abs(foreseen.rewritten - billed.rewritten) / context,
+      ),
+    ),
+  }
+}
+
+/** Places of the calls whose earlier messages were not what they had been, by our hand or by the provider's. */
+export function rewrittenCalls(calls: readonly SeenCall[]): readonly number[] {
+  return calls.flatMap(({ isExtended, noted }, at) => (isExtended && noted.length === 0 ? [] : [at]))
+}
+
+interface Amounts {
+  readonly freed: number
+  readonly rewritten: number
+  readonly dollars: number
+}
+
+export interface PricedClearing {
+  readonly at: number
+  readonly cleared: Cleared
+  /** Tokens of the request before it. */
+  readonly context: number
+  readonly foreseen: Amounts
+  readonly billed: Amounts
+}
+
+/** Each clearing as it was priced beforehand, and as the simulator billed the call that carried it. */
+export function pricedClearings(calls: readonly SeenCall[]): readonly PricedClearing[] {
+  return calls.flatMap((call, at) => {
+    const before = calls[at - 1]
+    if (before === undefined) return []
+    return [...call.cleared, ...call.noted].map((cleared) => {
+      const { clearing } = cleared
+      const foreseen = {
+        freed: foreseenFreed(cleared),
+        rewritten: clearing.rewrittenTokens,
+        dollars: clearing.cost ?? Number.NaN,
+      }
+      return { at, cleared, context: contextIn(before), foreseen, billed: billedFor(call, before, cleared) }
+    })
+  })
+}
+
+/** The provider says itself what it freed; what was foreseen of that is told in words alone. */
+function foreseenFreed({ way, clearing }: Cleared): number {
+  const told = way === 'native' ? /with ([\d,]+) foreseen/.exec(clearing.why)?.[1] : undefined
+  return told === undefined ? clearing.freedTokens : Number(told.replaceAll(',', ''))
+}
+
+function billedFor(call: SeenCall, before: SeenCall, { way }: Cleared): Amounts {
+  const freed = freedIn(call, before, way)
+  const kept = contextIn(before) - freed
+  const wasWarm = call.at - before.at < LIFE_MS
+  const rewritten = wasWarm && way !== 'cached' ? Math.max(0, kept - readIn(call)) : 0
+  return { freed, rewritten, dollars: (rewritten * premium(call)) / 1_000_000 }
+}
+
+const LIFE_MS = 300_000
+
+function freedIn(call: SeenCall, before: SeenCall, way: Cleared['way']): number {
+  if (way === 'native') return appliedIn(call) - appliedIn(before)
+  if (way === 'cached') return deletedIn(call) - deletedIn(before)
+  return contextIn(before) - (call.resent ?? Number.NaN)
+}
+
+function appliedIn({ record }: SeenCall): number {
+  return record.appliedEdits.reduce((all, edit) => all + edit.cleared_input_tokens, 0)
+}
+
+export function deletedIn({ usage }: SeenCall): number {
+  return Number(usage.cache_deleted_input_tokens ?? 0)
+}
+
+/** Dollars per million tokens by which a write is dearer than a read. */
+function premium({ record }: SeenCall): number {
+  const prices = pricesOf(record.model ?? '', record.at)
+  return (prices?.write5m ?? Number.NaN) - (prices?.cacheRead ?? Number.NaN)
+}

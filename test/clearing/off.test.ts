@@ -1,0 +1,66 @@
+/** The switches that turn clearing off, each way; and taking a clearing back. */
+import { type Switches, scalePolicy, type TurnHost } from '@tidemark/core'
+import { describe, expect, it } from 'vitest'
+import { refusals } from './laws.ts'
+import { LongTalk, type SeenCall } from './long-talk.ts'
+import { SMALL, sized, WAYS, wayNamed } from './ways.ts'
+
+/** All that any way would leave a trace of. */
+function traces({ cleared, noted, edits, management, dropped, isExtended }: SeenCall): boolean {
+  return (
+    cleared.length + noted.length + edits.length > 0 ||
+    management !== undefined ||
+    dropped !== null ||
+    !isExtended
+  )
+}
+
+describe.each(WAYS.filter(({ name }) => !name.includes(',')))('$name', (way) => {
+  it.each(['DISABLE_MICROCOMPACT', 'DISABLE_COMPACT'] as const)('does nothing with %s', async (name) => {
+    const switches: Switches = { set: [name], autoCompactPercent: null }
+    const talk = await new LongTalk({ ...sized(way, SMALL), switches }).until(55)
+    expect(talk.calls.filter(traces)).toEqual([])
+    const usual = await new LongTalk(sized(way, SMALL)).until(55)
+    expect(usual.calls.some(traces)).toBe(true)
+  })
+})
+
+describe.each(['budget', 'idle', 'budget, thinking bound'])('%s, undone', (name) => {
+  it('sends what it had sent, to the byte, and is not refused', async () => {
+    const talk = await untilCleared(name)
+    const { before, cleared } = talk
+    await cleared.undo()
+    await cleared.clock.advance(10_000)
+    await cleared.prompt('Go on with all of it.', roomier(cleared.host))
+    const again = cleared.sent.slice(0, before.length)
+    expect(again.filter((text, at) => text !== before[at])).toEqual([])
+    expect(cleared.calls.at(-1)?.cleared).toEqual([])
+    expect(refusals(cleared.calls)).toEqual([])
+  })
+})
+
+/** In a window where nothing has to be cleared, so that it is not done again with the next prompt. */
+function roomier(host: TurnHost): TurnHost {
+  if (host.room === undefined) throw new Error('the host makes room')
+  const scaled = scalePolicy(host.policy, { window: 1_000_000, maxOutput: 64_000 })
+  return { ...host, room: { ...host.room, scaled } }
+}
+
+interface ClearedTalk {
+  /** The messages of the last request before the clearing. */
+  readonly before: readonly string[]
+  readonly cleared: LongTalk
+}
+
+async function untilCleared(name: string): Promise<ClearedTalk> {
+  const talk = new LongTalk(sized(wayNamed(name), SMALL))
+  let before: readonly string[] = []
+  let isOver = false
+  talk.onSend = (sent, isExtended) => {
+    isOver ||= !isExtended
+    if (!isOver) before = sent
+  }
+  while (!talk.calls.some(({ cleared }) => cleared.length > 0)) await talk.until(talk.calls.length + 1)
+  talk.onSend = () => undefined
+  return { before, cleared: talk }
+}

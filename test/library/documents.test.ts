@@ -1,0 +1,94 @@
+/** What documents and examples show is run as it stands: no network, no key. */
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import ts from 'typescript'
+import { describe, expect, it } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+/** Nothing of the machine's own: an example that needed a key would fail. */
+const env = { PATH: process.env.PATH ?? '' }
+
+function snippets(path: string): readonly string[] {
+  const document = readFileSync(join(ROOT, path), 'utf8')
+  return [...document.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, code = '']) => code)
+}
+
+async function run(program: string): Promise<string> {
+  const flags = ['--conditions=tidemark-source', '--input-type=module-typescript', '-']
+  const child = spawn(process.execPath, flags, { cwd: ROOT, env, stdio: ['pipe', 'pipe', 'pipe'] })
+  child.stdin.end(program)
+  const [said, wrong, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ])
+  if (code !== 0) throw new Error(wrong)
+  return said
+}
+
+/** The programs as the compiler sees them, with the settings of the repository, in files that are not there. */
+function complaints(programs: readonly string[]): readonly string[] {
+  const files = new Map(
+    programs.map((program, index) => [join(ROOT, 'examples', `document-${index}.ts`), program]),
+  )
+  const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile)
+  const { options } = ts.parseJsonConfigFileContent({ ...config, include: [] }, ts.sys, ROOT)
+  const host = ts.createCompilerHost(options)
+  const { fileExists, readFile } = host
+  host.fileExists = (path) => files.has(path) || fileExists(path)
+  host.readFile = (path) => files.get(path) ?? readFile(path)
+  const compiled = ts.createProgram([...files.keys()], { ...options, noEmit: true }, host)
+  return [...files.keys()]
+    .flatMap((file) => compiled.getSemanticDiagnostics(compiled.getSourceFile(file)))
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))
+}
+
+describe('the example in the README', () => {
+  const [example = ''] = snippets('README.md')
+
+  it('has at most 15 lines', () => {
+    expect(example.trimEnd().split('\n').length).toBeLessThanOrEqual(15)
+  })
+
+  it('runs: tools are called, a compaction makes room and is undone', async () => {
+    const lines = (await run(example)).trimEnd().split('\n')
+    expect(lines).toContain('Read')
+    const [before = 0, after = 0] = (lines.at(-2) ?? '')
+      .split(' -> ')
+      .map((part) => Number.parseInt(part, 10))
+    expect(after).toBeLessThan(before)
+    expect(lines.at(-1)).toMatch(/^true 9\d% left$/)
+  })
+})
+
+it('what documents show is well typed', () => {
+  expect(complaints(['README.md', 'docs/library.md'].map((path) => snippets(path).join('\n')))).toEqual([])
+})
+
+it('docs/library.md is one program that runs', async () => {
+  const said = await run(snippets('docs/library.md').join('\n'))
+  expect(said).toContain('now claude-haiku-5-5')
+})
+
+describe('examples', () => {
+  const lastLines: Readonly<Record<string, RegExp>> = {
+    'hooks-and-carriers.ts': /^the board is as it is now\nwhat was read counts as unread\n$/m,
+    'own-loop.ts': /^\d+ tokens \(measured\), 100% left, \d+ messages\nspent: \$0\.\d+\n$/m,
+    'run-loop.ts': /^compacted: \d+ -> \d+ tokens\nundone: all that was there is there again\n$/m,
+  }
+
+  it.each(readdirSync(join(ROOT, 'examples')).filter((name) => name.endsWith('.ts')))(
+    '%s runs',
+    async (name) => {
+      const flags = ['--conditions=tidemark-source', join(ROOT, 'examples', name)]
+      const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: ROOT, env })
+      expect(stdout).toMatch(lastLines[name] ?? /nobody says how this example ends/)
+    },
+  )
+})

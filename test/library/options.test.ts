@@ -1,0 +1,143 @@
+import { anthropic, createTidemark, type TidemarkOptions } from 'tidemark'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { simulated } from './simulated.ts'
+
+const model = anthropic('claude-sonnet-5-5', { apiKey: 'any' })
+
+beforeEach(() => {
+  vi.stubEnv('ANTHROPIC_API_KEY', '')
+  vi.stubEnv('ANTHROPIC_AUTH_TOKEN', '')
+})
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+describe('options that are wrong are named in one line', () => {
+  it.each<[string, unknown, string]>([
+    ['model', {}, 'createTidemark: no model. Give one, as in { model: anthropic("claude-sonnet-5-5") }.'],
+    [
+      'model',
+      { model: 'claude-sonnet-5-5' },
+      'createTidemark: model is "claude-sonnet-5-5"; expected a model, as anthropic("claude-sonnet-5-5") gives it.',
+    ],
+    ['memory', { model, memory: 'yes' }, 'createTidemark: memory is "yes"; expected true or false.'],
+    [
+      'memory',
+      { model, memory: true, home: '/x' },
+      'createTidemark: memory keeps nothing on disk; leave out home and journal, or memory.',
+    ],
+    [
+      'journal',
+      { model, journal: {} },
+      'createTidemark: journal is {}; expected an object with read, append, list, release.',
+    ],
+    [
+      'history',
+      { model, history: '' },
+      'createTidemark: history is ""; expected true, false or the name of the tool.',
+    ],
+  ])('%s', (option, options, message) => {
+    expect(() => createTidemark(options as TidemarkOptions)).toThrow(
+      expect.objectContaining({ code: 'bad-option', message, details: { option } }),
+    )
+  })
+
+  it('a name that is no option', () => {
+    expect(() => createTidemark({ model, carrier: [] } as unknown as TidemarkOptions)).toThrow(
+      /^createTidemark: there is no option carrier\. Those there are: model, home, /,
+    )
+  })
+
+  it('figures of the policy and a home keep their own words', () => {
+    expect(() => createTidemark({ model, memory: true, policy: { ladder: 3 } as never })).toThrow(
+      expect.objectContaining({ code: 'bad-policy' }),
+    )
+    expect(() => createTidemark({ model, home: 'here' })).toThrow(
+      expect.objectContaining({ code: 'bad-home' }),
+    )
+  })
+})
+
+describe('anthropic', () => {
+  it.each<[string, object, string]>([
+    [
+      'claude-sonnet-5-5',
+      {},
+      'anthropic("claude-sonnet-5-5"): no key. Set ANTHROPIC_API_KEY, or give apiKey or authToken; any text does for the simulator.',
+    ],
+    [
+      'nobody-knows-1',
+      { apiKey: 'any' },
+      'anthropic("nobody-knows-1"): the catalogue has no such model. Give its figures, as in anthropic("nobody-knows-1", { window: 200_000, maxOutput: 64_000 }), or a model it is like.',
+    ],
+    [
+      'nobody-knows-1',
+      { apiKey: 'any', maxOutput: 8_000 },
+      'anthropic("nobody-knows-1"): the window of this model is not known. Give it, as in anthropic("nobody-knows-1", { window: 200_000 }).',
+    ],
+    [
+      'claude-sonnet-5-5',
+      { apiKey: 'any', window: -1 },
+      'anthropic("claude-sonnet-5-5"): window: expected a whole number of 1 or more, or null where it is not known; got -1.',
+    ],
+    [
+      '',
+      { apiKey: 'any' },
+      'anthropic(id): expected the id of a model, as in anthropic("claude-sonnet-5-5").',
+    ],
+  ])('%s %j is refused', (id, options, message) => {
+    expect(() => anthropic(id, options)).toThrow(expect.objectContaining({ code: 'bad-option', message }))
+  })
+
+  it('takes the key from the environment, and figures from whoever names a model', () => {
+    vi.stubEnv('ANTHROPIC_API_KEY', 'from the environment')
+    expect(anthropic('claude-sonnet-5-5').window).toBe(1_000_000)
+    const own = anthropic('nobody-knows-1', {
+      window: 90_000,
+      maxOutput: 4_000,
+      prices: { input: 1, output: 5 },
+    })
+    expect([own.window, own.maxOutput, own.pricesOf('nobody-knows-1', '2026-01-01')?.output]).toEqual([
+      90_000, 4_000, 5,
+    ])
+    const like = anthropic('house-model', { like: 'claude-sonnet-5-5' })
+    expect([like.window, like.profile.thinking.binding]).toEqual([1_000_000, 'prefix'])
+  })
+})
+
+describe('a Tidemark', () => {
+  it('lists its sessions, opens each once, and lets go of all when it is closed', async () => {
+    const { tide } = simulated()
+    const [b, a] = [await tide.open('b'), await tide.open('a')]
+    await Promise.all([a, b].map((session) => session.append({ role: 'user', content: 'hello' })))
+    expect(await tide.sessions()).toEqual(['a', 'b'])
+    await expect(tide.open('a')).rejects.toMatchObject({ code: 'busy' })
+    await a.close()
+    expect((await tide.open('a')).messages()).toEqual([{ role: 'user', content: 'hello' }])
+    await tide.close()
+    await expect(b.append({ role: 'user', content: 'late' })).rejects.toMatchObject({ code: 'closed' })
+  })
+
+  it('tells of switches that nobody understands, and heeds those that are set', async () => {
+    const told: unknown[] = []
+    const env = { DISABLE_COMPACT: '1', DISABLE_AUTO_COMPACT: 'perhaps' }
+    const { tide } = simulated({ env, onEvent: (event, id) => told.push([id, event]) })
+    const session = await tide.open('a')
+    expect(told).toEqual([
+      [
+        'a',
+        {
+          type: 'notice',
+          message:
+            'DISABLE_AUTO_COMPACT is "perhaps" and was ignored: expected 1, true, yes or on to set it, 0, false, no or off not to.',
+        },
+      ],
+    ])
+    await session.append({ role: 'user', content: 'hello' })
+    expect(await session.compact()).toEqual({
+      ok: false,
+      reason: 'off',
+      message: 'Compaction is switched off by DISABLE_COMPACT. Unset it to compact.',
+    })
+  })
+})

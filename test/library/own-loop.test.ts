@@ -1,0 +1,142 @@
+/** A loop of one's own, with the official client: the engine says what to send and learns from what comes back. */
+import Anthropic from '@anthropic-ai/sdk'
+import type { Session, SessionEvent } from 'tidemark'
+import { assistant, attachment, toolResult, user } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+import { type Simulated, simulated } from './simulated.ts'
+
+type Body = Anthropic.MessageCreateParamsNonStreaming
+
+function clientOf({ simulator }: Simulated): Anthropic {
+  return new Anthropic({
+    apiKey: 'any',
+    fetch: simulator.fetch,
+    baseURL: 'http://simulator.test',
+    maxRetries: 0,
+  })
+}
+
+async function send(
+  world: Simulated,
+  session: Session,
+  how: 'create' | 'stream',
+): Promise<Anthropic.Message> {
+  const request = await session.next<Body>({ tools: world.coder.tools })
+  if (!request.ok) throw new Error(request.message)
+  const client = clientOf(world)
+  const { body, headers } = request
+  return how === 'create'
+    ? client.messages.create(body, { headers })
+    : client.messages.stream(body, { headers }).finalMessage()
+}
+
+async function loop(world: Simulated, session: Session, how: 'create' | 'stream'): Promise<void> {
+  for (;;) {
+    const response = await send(world, session, how)
+    await session.append(assistant(response))
+    const calls = response.content.filter((block) => block.type === 'tool_use')
+    if (calls.length === 0) return
+    const results = calls.map(({ id, name, input }) =>
+      toolResult(id, String(world.coder.toolResult({ id, name, input: Object(input) }).content)),
+    )
+    await session.append(...results)
+  }
+}
+
+describe.each(['create', 'stream'] as const)('with the client, by %s', (how) => {
+  it('every call reads of the cache what was foreseen, and what comes back is sent back as it came', async () => {
+    const world = simulated({ thinkingTokens: 20 })
+    const session = await world.tide.open('a')
+    const told: SessionEvent[] = []
+    session.on('*', (event) => told.push(event))
+    await session.append(user('Mend the sums.'))
+    await loop(world, session, how)
+    const answered = told.filter((event) => event.type === 'answered')
+    expect(answered.length).toBeGreaterThan(3)
+    for (const { usage, forecast } of answered) expect(usage?.cache_read_input_tokens).toBe(forecast.read)
+    expect(told.filter((event) => event.type === 'cache-broke')).toEqual([])
+    expect(told.filter((event) => event.type === 'priced')).toHaveLength(answered.length)
+    expect(session.contextRemaining()).toMatchObject({ source: 'measured', percentLeft: 100 })
+    expect(session.money()).toMatchObject({ calls: answered.length, unpricedCalls: 0 })
+    expect(world.simulator.requests.every(({ status }) => status === 200)).toBe(true)
+  })
+})
+
+describe('append', () => {
+  it('gives back a uuid for each record: one a message, one a block of a response', async () => {
+    const world = simulated()
+    const session = await world.tide.open('a')
+    const first = await session.append(user('Mend the sums.'), attachment('selection', 'lines 3 to 9'))
+    const response = await send(world, session, 'create')
+    const second = await session.append(response)
+    expect([first.length, second.length]).toEqual([2, response.content.length])
+    const markdown = await session.export()
+    for (const uuid of [...first, ...second]) expect(markdown).toContain(uuid)
+  })
+
+  it.each([
+    ['a text', 'hello', 'append: expected a message, found a text: give user(…).'],
+    ['nothing', null, 'append: expected messages, as user("…") or a response of the model.'],
+    [
+      'another role',
+      { role: 'tool', content: '' },
+      'append: expected a message with the role "user" or "assistant".',
+    ],
+    [
+      'no content',
+      { role: 'user' },
+      'append: expected content as a text or a list of blocks, each with a type.',
+    ],
+    [
+      'a result without its call',
+      toolResult('toolu_1', 'x'),
+      'append: there is no call toolu_1 in this session. Append the response that made it first.',
+    ],
+  ])('refuses %s', async (_, said, message) => {
+    const session = await simulated().tide.open('a')
+    await expect(session.append(said as object)).rejects.toMatchObject({ code: 'bad-record', message })
+    expect(session.messages()).toEqual([])
+  })
+})
+
+describe('next', () => {
+  it('answers calls that were left open, and says so', async () => {
+    const world = simulated()
+    const session = await world.tide.open('a')
+    await session.append(user('Mend the sums.'))
+    const response = await send(world, session, 'create')
+    await session.append(response)
+    const settled: number[] = []
+    session.on('calls-settled', ({ calls }) => settled.push(calls.length))
+    await send(world, session, 'create')
+    expect(settled).toEqual([response.content.filter(({ type }) => type === 'tool_use').length])
+  })
+
+  it('puts large results aside where the model can read them again, and the history has them whole', async () => {
+    const world = simulated({ history: true })
+    const session = await world.tide.open('a')
+    const [call] = [{ type: 'tool_use', id: 'toolu_9', name: 'Bash', input: {} }]
+    await session.append(user('List all.'), assistant({ role: 'assistant', content: [call] }))
+    const lines = Array.from({ length: 40_000 }, (_, line) => `line ${line}`).join('\n')
+    await session.append(toolResult('toolu_9', lines))
+    const shown = JSON.stringify(session.messages())
+    expect(shown.length).toBeLessThan(lines.length / 2)
+    expect(shown).toContain('call history with')
+    // Two lines tell the call itself.
+    const found = await session.history({ id: 'toolu_9', lines: '31000-31001' })
+    expect(found.body).toBe('line 30997\nline 30998')
+    const request = await session.next<Body>({ tools: world.coder.tools })
+    expect(request.ok && request.body.tools?.map((tool) => ('name' in tool ? tool.name : ''))).toContain(
+      'history',
+    )
+  })
+
+  it('names the exact text of the body, which is what the body says', async () => {
+    const session = await simulated({ system: 'Be brief.' }).tide.open('a')
+    await session.append(user('hello'))
+    const request = await session.next()
+    if (!request.ok) throw new Error(request.message)
+    expect(JSON.parse(request.text)).toMatchObject({ model: 'claude-sonnet-5-5', max_tokens: 20_000 })
+    expect(request.headers['anthropic-beta']).toBe(request.betas.join(','))
+  })
+})

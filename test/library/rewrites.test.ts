@@ -1,0 +1,163 @@
+/** Compacting, undoing, pinning and switching through the library's face, on the simulator. */
+import { hostCarrier } from '@tidemark/core'
+import { anthropic, user } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+import { type Simulated, simulated } from './simulated.ts'
+
+async function worked(world: Simulated, id = 'a') {
+  const session = await world.tide.open(id)
+  const end = await session.run('Mend the sums of orders.', world.tools).outcome
+  if (!end.ok) throw new Error(end.message)
+  return session
+}
+
+describe('a compaction', () => {
+  it('in one step or in three is smaller, keeps the pin, and undone it is what it was', async () => {
+    const world = simulated()
+    const session = await world.tide.open('a')
+    const [rule = ''] = await session.append(user('Amounts are in cents, always.'))
+    expect(await session.pin(rule)).toEqual({ ok: true })
+    await session.run('Mend the sums of orders.', world.tools).outcome
+    const before = session.messages()
+    const tokens = session.contextRemaining().tokens
+
+    const plan = await session.planCompaction()
+    if (!plan.ok) throw new Error(plan.message)
+    expect(session.messages()).toEqual(before)
+    const draft = await session.prepare(plan)
+    if (!draft.ok) throw new Error(draft.message)
+    expect(session.messages()).toEqual(before)
+    const end = await session.commit(draft)
+    if (!end.ok) throw new Error(end.message)
+    expect(end.compaction).toMatchObject({ trigger: 'manual', cause: 'person', tokensBefore: tokens })
+    expect(session.contextRemaining().tokens).toBe(end.compaction.tokensAfter)
+    expect(end.compaction.tokensAfter).toBeLessThan(tokens)
+    expect(JSON.stringify(session.messages())).toContain('Amounts are in cents, always.')
+
+    expect(await session.undo(end.compaction.id)).toMatchObject({ ok: true, kind: 'compact' })
+    expect(session.messages()).toEqual(before)
+    expect(await session.undo()).toMatchObject({ ok: false, reason: 'nothing-to-undo' })
+    expect(await session.unpin(rule)).toEqual({ ok: true })
+    expect(await session.pin('nobody')).toMatchObject({ ok: false, reason: 'unknown-record' })
+  })
+
+  it.each(['up_to', 'from'] as const)(
+    'of a part (%s), with thinking that is bound to all before it',
+    async (form) => {
+      const world = simulated({ thinkingTokens: 20 })
+      const session = await worked(world)
+      const [pivot = ''] = await session.append(user('And the dates.'))
+      await session.run(null, world.tools).outcome
+      await session.run('And the names.', world.tools).outcome
+      const before = session.messages()
+      const end = await session.compact({ form, pivot })
+      if (!end.ok) throw new Error(end.message)
+      expect(await session.run('Go on.', world.tools).outcome).toMatchObject({ ok: true })
+      expect(await session.undo(end.compaction.id)).toMatchObject({ ok: true })
+      expect(session.messages().slice(0, before.length - 1)).toEqual(before.slice(0, -1))
+      expect(world.simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
+    },
+  )
+
+  it('takes in what a person edited of the draft', async () => {
+    const session = await worked(simulated())
+    const plan = await session.planCompaction()
+    if (!plan.ok) throw new Error(plan.message)
+    const draft = await session.prepare(plan)
+    if (!draft.ok) throw new Error(draft.message)
+    const end = await session.commit({
+      ...draft,
+      summary: { ...draft.summary, text: 'Summary:\nAll is mended.' },
+    })
+    expect(end.ok).toBe(true)
+    expect(JSON.stringify(session.messages())).toContain('All is mended.')
+  })
+
+  it('brings carriers back from where they are true, and the turn goes on', async () => {
+    const board = ['one']
+    const carriers = [hostCarrier({ name: 'board', read: () => [{ text: `board: ${board.join()}` }] })]
+    const world = simulated({ carriers })
+    const session = await worked(world)
+    board.push('two')
+    expect(await session.compact()).toMatchObject({ ok: true })
+    expect(JSON.stringify(session.messages())).toContain('board: one,two')
+    expect(await session.run('Go on.', world.tools).outcome).toMatchObject({ ok: true })
+  })
+
+  it('happens by itself where the window is small, and nothing is refused', async () => {
+    const world = simulated({ window: 30_000, turns: 14, resultTokens: 1_500, history: true })
+    const session = await world.tide.open('a')
+    const rewrites: string[] = []
+    session.on('compact', ({ compaction }) => rewrites.push(compaction.cause))
+    session.on('microcompact', ({ way }) => rewrites.push(way))
+    for (let turn = 0; turn < 3; turn += 1)
+      expect(await session.run(`Task ${turn}: mend the sums.`, world.tools).outcome).toMatchObject({
+        ok: true,
+      })
+    expect(rewrites.length).toBeGreaterThan(0)
+    expect(world.simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
+  })
+})
+
+describe('breakdown', () => {
+  it('adds up to the total, before and after a rewrite', async () => {
+    const session = await worked(simulated({ system: 'Be brief.' }))
+    const adds = (): void => {
+      const { total, classes } = session.breakdown()
+      expect(classes.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(total.tokens)
+      expect(total).toEqual({
+        tokens: session.contextRemaining().tokens,
+        source: session.contextRemaining().source,
+      })
+    }
+    adds()
+    const { tools, files, classes } = session.breakdown()
+    expect(tools.map(({ name }) => name)).toContain('Read')
+    expect(files.length).toBeGreaterThan(0)
+    expect(classes.map(({ name }) => name)).toContain('tool results')
+    await session.compact()
+    adds()
+    expect(session.breakdown().classes.map(({ name }) => name)).toContain('summaries')
+  })
+})
+
+describe('switchModel', () => {
+  const key = { apiKey: 'any' }
+
+  it('goes on with the other model where all fits', async () => {
+    const world = simulated()
+    const session = await worked(world)
+    const { fetch } = world.simulator
+    const end = await session.switchModel(anthropic('claude-haiku-5-5', { ...key, fetch }))
+    expect(end).toMatchObject({
+      ok: true,
+      from: 'claude-sonnet-5-5',
+      to: 'claude-haiku-5-5',
+      compaction: null,
+    })
+    expect(await session.run('Go on.', world.tools).outcome).toMatchObject({ ok: true })
+    expect(world.simulator.requests.at(-1)).toMatchObject({ status: 200, model: 'claude-haiku-5-5' })
+  })
+
+  it('has the old model compact first where it does not', async () => {
+    const world = simulated({ turns: 30, resultTokens: 1_500 })
+    const session = await worked(world)
+    const { fetch } = world.simulator
+    const small = anthropic('claude-haiku-5-5', { ...key, fetch, window: 24_000, maxOutput: 2_000 })
+    const end = await session.switchModel(small)
+    if (!end.ok) throw new Error(end.message)
+    expect(end.compaction).toMatchObject({ cause: 'model-switch' })
+    expect(session.model).toBe('claude-haiku-5-5')
+  })
+
+  it('refuses with figures where nothing helps, and stays', async () => {
+    const world = simulated()
+    const session = await worked(world)
+    const [big = ''] = await session.append(user('word '.repeat(30_000)))
+    await session.pin(big)
+    const small = anthropic('claude-haiku-5-5', { ...key, window: 24_000, maxOutput: 2_000 })
+    const end = await session.switchModel(small)
+    expect(end).toMatchObject({ ok: false, reason: 'does-not-fit', because: { ok: false } })
+    expect(session.model).toBe('claude-sonnet-5-5')
+  })
+})

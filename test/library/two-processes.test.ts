@@ -1,0 +1,45 @@
+/** Two processes on one session, on real files: each gets its turn by the lock, and nothing that was said is lost. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { isPrompt, openSession } from '@tidemark/core'
+import { createFileJournal } from 'tidemark'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { simulated } from './simulated.ts'
+
+const WRITER = fileURLToPath(new URL('./writer.ts', import.meta.url))
+const COUNT = 12
+
+let home = ''
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'tidemark-'))
+})
+afterEach(() => rm(home, { recursive: true, force: true }))
+
+async function write(name: string): Promise<void> {
+  const given = JSON.stringify({ home, name, count: COUNT })
+  await promisify(execFile)(process.execPath, ['--conditions=tidemark-source', WRITER, given])
+}
+
+async function promptsIn(folder: string): Promise<readonly string[]> {
+  const journal = createFileJournal({ home: folder })
+  const { session } = await openSession(journal, 'shared')
+  await journal.close()
+  return [...session.records].filter(isPrompt).map(({ message }) => String(message.content))
+}
+
+it('two processes say, run and compact by turns: every word of both is there once, in its own order', async () => {
+  await Promise.all([write('Ann'), write('Ben')])
+  const { tide, tools } = simulated({ home, turns: 1 })
+  const session = await tide.open('shared')
+  const told = (await promptsIn(home)).flatMap((text) => [...text.matchAll(/^(Ann|Ben) says (\d+)\.$/g)])
+  for (const name of ['Ann', 'Ben']) {
+    const numbers = told.filter(([, who]) => who === name).map(([, , number]) => Number(number))
+    expect(numbers).toEqual(Array.from({ length: COUNT }, (_, index) => index))
+  }
+  expect(await session.run('Good night.', tools).outcome).toMatchObject({ ok: true })
+  await tide.close()
+})

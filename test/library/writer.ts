@@ -1,0 +1,25 @@
+/** A process of its own: says so many things to a session that others write to as well, and compacts it now and then. */
+import { TidemarkError } from '@tidemark/core'
+import { user } from 'tidemark'
+import { simulated } from './simulated.ts'
+
+const { home, name, count } = JSON.parse(process.argv[2] ?? '{}')
+const { tide, tools } = simulated({ home, turns: 1, resultTokens: 40 })
+
+let refusals = 0
+for (let index = 0; index < count; ) {
+  const session = await tide.open('shared')
+  try {
+    await session.append(user(`${name} says ${index}.`))
+    index += 1
+    await session.run(null, tools).outcome
+    if (index % 4 === 0) await session.compact()
+  } catch (thrown) {
+    if (!(thrown instanceof TidemarkError) || thrown.code !== 'locked') throw thrown
+    refusals += 1
+  } finally {
+    await session.close()
+  }
+}
+await tide.close()
+process.stdout.write(JSON.stringify({ refusals }))

@@ -1,0 +1,178 @@
+/** Rewrites in a chain, of every kind, with turns between them and state that changes. */
+import {
+  type CompactAsked,
+  compact,
+  messagesOf,
+  openSession,
+  runTurn,
+  type SessionState,
+  type TurnRun,
+} from '@tidemark/core'
+import { createCountingIds, createFakeClock, createMemoryJournal, type MemoryStore } from 'tidemark/testing'
+import { expect } from 'vitest'
+import { bodyOf, clearOnce, endOf, MANUAL, nextBody, opened, pinOnce, undoOnce } from './session-work.ts'
+import { say, uuidOfPrompt } from './started-sessions.ts'
+import { SESSION, type WorkHost, type WorkState, workHost, workState } from './work-host.ts'
+
+export type Rewrite = 'full' | 'from' | 'up_to' | 'clear'
+
+export interface Rewritten {
+  /** The log as it was right after it. */
+  readonly lines: readonly string[]
+  /** The body of the request before it, and the records that were shown. */
+  readonly body: string
+  readonly shown: readonly string[]
+}
+
+export class Chain {
+  readonly store: MemoryStore = new Map()
+  readonly state: WorkState = workState()
+  readonly clock = createFakeClock()
+  readonly ids = createCountingIds()
+  readonly host: WorkHost
+  readonly rewritten: Rewritten[] = []
+  readonly pinned: string[] = []
+  #prompts = 0
+
+  constructor() {
+    this.host = this.#hostOn(this.store)
+  }
+
+  #hostOn(store: MemoryStore): WorkHost {
+    return workHost({
+      journal: createMemoryJournal(store),
+      state: this.state,
+      clock: this.clock,
+      ids: this.ids,
+    })
+  }
+
+  /** Three turns, then pins now and then, then words that nobody answers, then the rewrite. */
+  async step(kind: Rewrite): Promise<void> {
+    const number = this.rewritten.length
+    this.#worldMoves(kind, number)
+    for (let turn = 0; turn < 3; turn += 1) await this.#turn()
+    if (number % 6 === 1) await this.#pin()
+    const unanswered = `Unanswered ${number}:  "and\tthen"?\n`
+    await say(this.host, unanswered)
+    const before = await openSession(this.host.journal, SESSION)
+    const { body } = await nextBody(this.host)
+    const after = kind === 'clear' ? await this.#clear() : await this.#compact(kind)
+    this.rewritten.push({ lines: [...this.#lines()], body, shown: uuidsIn(before) })
+    await this.#check(after, unanswered)
+    if (kind !== 'clear') this.#checkCopies(after)
+  }
+
+  #worldMoves(kind: Rewrite, number: number): void {
+    const { state } = this
+    state.todos = [...state.todos.slice(0, 3), { content: `step <${number}> & more`, status: 'pending' }]
+    if (kind === 'clear') return
+    state.plan = `# Plan, version ${number}\n\n- go on  \n`
+    state.agents = [{ id: `agent-${number}`, purpose: 'reads "along"', status: 'running' }]
+  }
+
+  async #turn(): Promise<void> {
+    this.#prompts += 1
+    const state = await openSession(this.host.journal, SESSION)
+    const end = await endOf(runTurn(state, { prompt: `Prompt ${this.#prompts}: read on.` }, this.host))
+    expect(end).toMatchObject({ ok: true })
+  }
+
+  /** The newest prompt and the newest result: what a summary would tell anyway, and what it would not. */
+  async #pin(): Promise<void> {
+    const { session } = await openSession(this.host.journal, SESSION)
+    const said = [...session.records].filter((record) => record.type === 'user').slice(-2)
+    for (const record of said) {
+      await pinOnce(this.host, record.uuid ?? '')
+      this.pinned.push(JSON.stringify(record))
+    }
+  }
+
+  async #clear(): Promise<SessionState> {
+    await clearOnce(this.host)
+    return openSession(this.host.journal, SESSION)
+  }
+
+  async #compact(form: Exclude<Rewrite, 'clear'>): Promise<SessionState> {
+    const run: TurnRun = await opened(this.host)
+    const asked: CompactAsked =
+      form === 'full'
+        ? MANUAL
+        : { ...MANUAL, form, pivot: await uuidOfPrompt(this.host, `Prompt ${this.#prompts}:`) }
+    const end = await endOf(compact(run, this.host.room, asked))
+    expect(end).toMatchObject({ ok: true })
+    return run.state
+  }
+
+  /** All that must not fade is there, byte for byte, once; and the log alone tells the same. */
+  async #check(state: SessionState, unanswered: string): Promise<void> {
+    const { body, findings } = await nextBody(this.host)
+    expect(findings).toEqual([])
+    expect(bodyOf(this.host, state).body).toBe(body)
+    const whole = [...state.view.entries].flatMap(({ record, cleared }) =>
+      cleared ? [] : [JSON.stringify(record)],
+    )
+    expect(this.pinned.map((pin) => whole.filter((record) => record === pin).length)).toEqual(
+      this.pinned.map(() => 1),
+    )
+    for (const [what, text] of this.#lasting(unanswered))
+      expect([what, body.split(JSON.stringify(text).slice(1, -1)).length - 1]).toEqual([what, 1])
+    expect(
+      JSON.stringify(messagesOf(state.flat).at(-1)).includes(JSON.stringify(unanswered).slice(1, -1)),
+    ).toBe(true)
+  }
+
+  /** Nor is anything out of date shown beside what is true now. */
+  #checkCopies({ view }: SessionState): void {
+    const shown = [...view.entries].flatMap(({ record }) =>
+      record.type === 'attachment' ? [record.attachment.type] : [],
+    )
+    const carried = ['nested_memory', 'todo', 'plan_file_reference', 'task_status']
+    expect(shown.filter((type) => carried.includes(String(type))).toSorted()).toEqual(carried.toSorted())
+  }
+
+  #lasting(unanswered: string): readonly (readonly [string, string])[] {
+    const { standing, plan, todos, agents } = this.state
+    return [
+      ['standing instructions', standing],
+      ['plan', plan],
+      ['todos', todos.map(({ content, status }) => `[${status}] ${content}`).join('\n')],
+      ['agent', `${agents[0]?.id} (running): ${agents[0]?.purpose}`],
+      ['unanswered prompt', unanswered],
+    ]
+  }
+
+  #lines(): readonly string[] {
+    return this.store.get(SESSION)?.lines ?? []
+  }
+
+  /** Each rewrite, taken back right after it was made. */
+  async undoEach(): Promise<void> {
+    for (const { lines, body } of this.rewritten) {
+      const host = this.#hostOn(new Map([[SESSION, { lines: [...lines], holder: null }]]))
+      expect(await undoOnce(host)).toMatchObject({ ok: true })
+      expect(await nextBody(host)).toEqual({ body, findings: [] })
+    }
+  }
+
+  /** All of them, newest first: what was shown before each is shown again, with what was said since behind it. */
+  async undoAll(): Promise<void> {
+    for (const { shown } of this.rewritten.toReversed()) {
+      expect(await undoOnce(this.host)).toMatchObject({ ok: true })
+      const state = await openSession(this.host.journal, SESSION)
+      expect(uuidsIn(state).slice(0, shown.length)).toEqual(shown)
+      expect((await nextBody(this.host)).findings).toEqual([])
+    }
+    expect(await undoOnce(this.host)).toMatchObject({ ok: false, reason: 'nothing-to-undo' })
+    const { view } = await openSession(this.host.journal, SESSION)
+    const said = [...view.entries].filter(({ record }) =>
+      JSON.stringify(record).includes('"content":"Prompt '),
+    )
+    expect(said).toHaveLength(this.#prompts)
+    expect([...view.entries].filter(({ cleared }) => cleared !== undefined)).toEqual([])
+  }
+}
+
+function uuidsIn({ view }: SessionState): readonly string[] {
+  return [...view.entries].map(({ record }) => record.uuid)
+}

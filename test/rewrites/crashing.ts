@@ -1,0 +1,171 @@
+/** Cuts an act short at one operation on the disk after another, in every way a process or a machine can go down. */
+import type { SessionRecord } from '@tidemark/core'
+import { createFileJournal } from 'tidemark'
+import {
+  createFakeMachine,
+  createForgetfulFiles,
+  createMemoryJournal,
+  type FakeMachine,
+  type ForgetfulFiles,
+  type KeptByChance,
+  readAll,
+  systemError,
+} from 'tidemark/testing'
+import { expect } from 'vitest'
+import { compactOnce, nextBody, promptOnce, undoOnce } from './session-work.ts'
+import { actHost, type CutAct, replay, type StartedSession, say, startedSession } from './started-sessions.ts'
+import { SESSION, type WorkHost } from './work-host.ts'
+
+/** What the disk happens to have that nobody synced; null: only the process ends. */
+type Ending = KeptByChance | null
+
+/** `share` of the bytes of each write, and its name. */
+export function keeping(share: number): KeptByChance {
+  return { write: ({ bytes }) => Math.floor(bytes.length * share), name: () => share > 0 }
+}
+
+export interface CutCounts {
+  before: number
+  after: number
+  /** Cuts that left something to set aside. */
+  damaged: number
+}
+
+export interface CutOptions {
+  readonly endings: readonly Ending[]
+  /** Most bytes the system takes at a time. */
+  readonly mostBytes: number
+  /** After one cut in so many, and after the first of each kind, the work goes on. */
+  readonly goesOnEvery: number
+}
+
+export async function cutEverywhere(
+  one: CutAct,
+  { endings, mostBytes, goesOnEvery }: CutOptions,
+): Promise<CutCounts> {
+  const started = await startedSession(one)
+  const whole = await cut({ one, started, operations: Number.POSITIVE_INFINITY, mostBytes, ending: null })
+  const outcomes: Outcomes = {
+    before: await stateOf(started.records, actHost(one, started, createMemoryJournal()), started),
+    after: await stateOf(whole.records, whole.host, started),
+  }
+  expect(outcomes.after).not.toEqual(outcomes.before)
+  const counts = { before: 0, after: 0, damaged: 0 }
+  for (let operations = 0; operations <= whole.operations; operations += 1) {
+    for (const ending of endings) {
+      const left = await cut({ one, started, operations, mostBytes, ending })
+      const isFirst = judge(left, await seenIn(left), { outcomes, counts })
+      if (isFirst || (counts.before + counts.after) % goesOnEvery === 0) await goesOn(left.host)
+    }
+  }
+  return counts
+}
+
+interface Cut {
+  readonly one: CutAct
+  readonly started: StartedSession
+  readonly operations: number
+  readonly mostBytes: number
+  readonly ending: Ending
+}
+
+interface Left {
+  readonly host: WorkHost
+  readonly records: readonly SessionRecord[]
+  readonly damage: number
+  readonly operations: number
+  /** The engine said that it was done. */
+  readonly isTold: boolean
+}
+
+async function cut({ one, started, operations, mostBytes, ending }: Cut): Promise<Left> {
+  // Long ago: a lock that lost its content in the crash stands in nobody's way.
+  const files = createForgetfulFiles({ now: () => 0 })
+  const machine = createFakeMachine()
+  const writer = journalOn(files, machine)
+  await replay(writer, started)
+  await writer.close()
+  const before = total(files)
+  files.interfere(({ kind, path, number, bytes }) => {
+    if (number - before > operations) return { error: systemError('EIO', path), takes: bytes % 7 }
+    return kind === 'append' ? { takes: Math.min(bytes, mostBytes) } : undefined
+  })
+  const host = actHost(one, started, journalOn(files, machine))
+  const isTold = await one.act(host).then(
+    (end) => end?.ok ?? true,
+    () => false,
+  )
+  const taken = total(files) - before
+  files.interfere(null)
+  if (ending !== null) files.crash(ending)
+  machine.restart()
+  const journal = journalOn(files, machine)
+  const { records, damage } = await readAll(journal, SESSION)
+  return { host: { ...host, journal }, records, damage: damage.length, operations: taken, isTold }
+}
+
+function journalOn(files: ForgetfulFiles, machine: FakeMachine) {
+  return createFileJournal({ home: '/home', files, processes: machine.start() })
+}
+
+function total({ counts }: ForgetfulFiles): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0)
+}
+
+interface SeenState {
+  readonly records: readonly SessionRecord[]
+  readonly body: string
+}
+
+interface Outcomes {
+  readonly before: SeenState
+  readonly after: SeenState
+}
+
+/** What a session with these records would send. */
+async function stateOf(
+  records: readonly SessionRecord[],
+  host: WorkHost,
+  started: StartedSession,
+): Promise<SeenState> {
+  const { journal } = host
+  if ((await readAll(journal, SESSION)).records.length === 0) await replay(journal, started)
+  const { body, findings } = await nextBody(host)
+  expect(findings).toEqual([])
+  return { records, body }
+}
+
+async function seenIn({
+  host,
+  records,
+}: Left): Promise<SeenState & { readonly findings: readonly unknown[] }> {
+  return { records, ...(await nextBody(host)) }
+}
+
+interface Judging {
+  readonly outcomes: Outcomes
+  readonly counts: CutCounts
+}
+
+/** Whether it is the first that was left so. */
+function judge({ records, isTold, damage }: Left, seen: SeenState, { outcomes, counts }: Judging): boolean {
+  const which = records.length > outcomes.before.records.length ? 'after' : 'before'
+  if (isTold) expect(which).toBe('after')
+  expect(seen).toEqual({ ...outcomes[which], findings: [] })
+  const isFirst = counts[which] === 0 || (damage > 0 && counts.damaged === 0)
+  counts[which] += 1
+  counts.damaged += damage > 0 ? 1 : 0
+  return isFirst
+}
+
+/** Whatever was left unfinished, the work goes on: a turn, a compaction, and its undo. */
+async function goesOn(host: WorkHost): Promise<void> {
+  await promptOnce(host, 'After the crash: read on.')
+  await say(host, 'And now?')
+  const { body } = await nextBody(host)
+  const committed = await compactOnce(host)
+  expect(committed).toMatchObject({ ok: true })
+  expect((await nextBody(host)).findings).toEqual([])
+  expect(await undoOnce(host)).toMatchObject({ ok: true })
+  expect(await nextBody(host)).toEqual({ body, findings: [] })
+}

@@ -1,0 +1,36 @@
+/** Parts for a summariser are sized by what it is shown: what is sent is larger by a few tokens a record at most. */
+import { createEstimator, createProfile, DEFAULT_POLICY, type Entry, fixedRule } from '@tidemark/core'
+import fc from 'fast-check'
+import { Choices, generateSession } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { prepareInput } from '../../packages/core/src/summarize/prepare-input.ts'
+import { stripInput } from '../../packages/core/src/summarize/strip-input.ts'
+
+const estimator = createEstimator(fixedRule(DEFAULT_POLICY.estimate))
+const summariser = { model: 'model-a', profile: createProfile({}), window: 100_000, outputTokens: 1_000 }
+const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
+
+/** For the words that say who called what, where calls become text. */
+const MOST_PER_RECORD = 12
+
+function sentTokens(entries: readonly Entry[], asText: boolean): number {
+  const { messages } = prepareInput({ entries, prompt: 'Go.', summariser, tools: [], asText }).payload
+  return messages.reduce((sum, { content }) => sum + estimator.content(content), 0)
+}
+
+describe('what a summariser is sent', () => {
+  it.each([false, true])(
+    'is what it was sized by, but for a few tokens a record; calls as text: %s',
+    (asText) => {
+      fc.assert(
+        fc.property(numbers, (choices) => {
+          const { teller } = generateSession(new Choices(choices))
+          const shown = stripInput(teller.view.entries.toArray(), { asText: false })
+          const sized = shown.reduce((sum, entry) => sum + estimator.entry(entry), 0)
+          expect(sentTokens(shown, asText) - sized).toBeLessThanOrEqual(MOST_PER_RECORD * (shown.length + 1))
+        }),
+        { numRuns: 100 },
+      )
+    },
+  )
+})

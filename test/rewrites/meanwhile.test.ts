@@ -1,0 +1,47 @@
+/** Calling off, and words that come meanwhile, at every moment at which a session waits for something. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  compactionMeanwhile,
+  crowds,
+  Met,
+  preparedMeanwhile,
+  startedStore,
+  turnMeanwhile,
+} from './meanwhile.ts'
+
+describe('at any wait, in any order', () => {
+  it('a compaction that is called off leaves log and request as they were, and words stand behind the summary, in order and verbatim', async () => {
+    const [started, met] = [await startedStore(), new Met()]
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), crowds, (scheduler, crowd) =>
+        compactionMeanwhile({ started, scheduler, crowd, met }),
+      ),
+      { numRuns: 60 },
+    )
+    for (const what of ['committed behind words', 'aborted'])
+      expect(met.counts[what], what).toBeGreaterThan(0)
+  })
+
+  it('a turn that compacts on its way loses no word, however it ends', async () => {
+    const [started, met] = [await startedStore(), new Met()]
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), crowds, (scheduler, crowd) =>
+        turnMeanwhile({ started, scheduler, crowd, met }),
+      ),
+      { numRuns: 60 },
+    )
+    for (const what of ['ok, compacted', 'aborted']) expect(met.counts[what], what).toBeGreaterThan(0)
+  })
+  it('a summary that is prepared while a turn goes on is committed with the turn behind it, or not at all', async () => {
+    const [started, met] = [await startedStore(), new Met()]
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), crowds, (scheduler, crowd) =>
+        preparedMeanwhile({ started, scheduler, crowd, met }),
+      ),
+      { numRuns: 40 },
+    )
+    for (const what of ['committed behind a turn', 'aborted'])
+      expect(Object.keys(met.counts).join(), what).toContain(what)
+  })
+})

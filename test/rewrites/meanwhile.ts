@@ -1,0 +1,233 @@
+/** A session on which several things happen at once, in an order that a scheduler chooses, and what must hold afterwards. */
+import fc from 'fast-check'
+import { type Session, user } from 'tidemark'
+import type { MemoryStore } from 'tidemark/testing'
+import { expect } from 'vitest'
+import { AT_ONCE, copyOf, type DeskGiven, linesOf, openWaiting, type Wait, waitsOf } from './scheduled.ts'
+
+/** What a summary cost is noted, whatever becomes of it; no model is shown that. */
+const SPENDING = new Set(['model_call', 'cache_loss'])
+
+export interface Crowd {
+  /** Words through the session itself, one after the other. */
+  readonly own: number
+  /** Words that another process writes. */
+  readonly others: number
+  /** Waits before each of them. */
+  readonly pause: number
+  /** Waits before it is called off; null: it is not. */
+  readonly patience: number | null
+}
+
+export const crowds: fc.Arbitrary<Crowd> = fc.record({
+  own: fc.nat({ max: 3 }),
+  others: fc.nat({ max: 2 }),
+  pause: fc.nat({ max: 12 }),
+  patience: fc.option(fc.nat({ max: 25 }), { freq: 2 }),
+})
+
+/** Three turns, and words that nobody has answered. */
+export async function startedStore(): Promise<MemoryStore> {
+  const store: MemoryStore = new Map()
+  const session = await openWaiting({ store, wait: AT_ONCE, prefix: 'started' })
+  for (let number = 1; number <= 3; number += 1)
+    expect(await session.run(`Prompt ${number}: read on.`).outcome).toMatchObject({ ok: true })
+  await session.append(user(UNANSWERED))
+  await session.close()
+  return store
+}
+
+const UNANSWERED = 'Not answered yet: and then?'
+
+/** How often what happened, over all runs: without these the laws would be proved on nothing. */
+export class Met {
+  readonly counts: Record<string, number> = {}
+
+  meet(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1
+  }
+}
+
+export interface Happening {
+  readonly started: MemoryStore
+  readonly scheduler: fc.Scheduler
+  readonly crowd: Crowd
+  readonly met: Met
+}
+
+interface Scene {
+  readonly store: MemoryStore
+  readonly session: Session
+  readonly mine: readonly string[]
+  readonly theirs: readonly string[]
+  /** Records that were not there before, but for those about money. */
+  readonly news: readonly Line[]
+}
+
+interface Line {
+  readonly type: string
+  readonly subtype?: string
+  readonly message?: { readonly content?: unknown }
+  readonly isCompactSummary?: boolean
+}
+
+type Act<End> = (session: Session, signal: AbortSignal) => Promise<End>
+
+/** The act, the words of both and the abort, all at once. */
+async function play<End>(
+  { started, scheduler, crowd }: Happening,
+  act: Act<End>,
+  spoken?: DeskGiven['spoken'],
+): Promise<Scene & { readonly end: End }> {
+  const [store, wait] = [copyOf(started), waitsOf(scheduler)]
+  const more = spoken === undefined ? {} : { spoken }
+  const session = await scheduler.waitFor(openWaiting({ store, wait, prefix: 'one', ...more }))
+  const other = await openWaiting({ store, wait: AT_ONCE, prefix: 'other' })
+  const caller = new AbortController()
+  const [mine, theirs] = [wordsOf('one', crowd.own), wordsOf('other', crowd.others)]
+  const [end] = await scheduler.waitFor(
+    Promise.all([
+      act(session, caller.signal),
+      speak(session, mine, () => pass(wait, crowd.pause)),
+      speak(other, theirs, () => pass(wait, crowd.pause)),
+      crowd.patience === null ? null : pass(wait, crowd.patience).then(() => caller.abort()),
+    ]),
+  )
+  // Another process may have written since this one last looked.
+  await scheduler.waitFor(session.planCompaction())
+  expect(linesOf(store).slice(0, linesOf(started).length)).toEqual(linesOf(started))
+  const news = linesOf(store)
+    .slice(linesOf(started).length)
+    .map((line): Line => JSON.parse(line))
+    .filter(({ subtype = '' }) => !SPENDING.has(subtype))
+  return { store, session, mine, theirs, news, end }
+}
+
+function wordsOf(who: string, count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `${who} says "${index}" meanwhile.`)
+}
+
+async function speak(session: Session, words: readonly string[], pause: () => Promise<void>): Promise<void> {
+  for (const text of words) {
+    await pause()
+    await session.append(user(text))
+  }
+}
+
+async function pass(wait: Wait, count: number): Promise<void> {
+  for (let waited = 0; waited <= count; waited += 1) await wait('time')
+}
+
+/** A compaction: called off it leaves log and request as they were; words stand behind the summary. */
+export async function compactionMeanwhile(happening: Happening): Promise<void> {
+  const scene = await play(happening, (session, signal) => session.compact({ signal }))
+  const { store, session, mine, theirs, news, end } = scene
+  const messages = JSON.stringify((await reopened(store)).messages())
+  expect(JSON.stringify(session.messages())).toBe(messages)
+  for (const words of [mine, theirs]) expectOnceInOrder(messages, words)
+  if (end.ok) {
+    for (const text of [UNANSWERED, ...mine, ...theirs])
+      expect(placeOf(messages, text)).toBeGreaterThan(messages.indexOf('Summary:'))
+  } else {
+    expect(news.map(({ type }) => type)).toEqual([...mine, ...theirs].map(() => 'user'))
+    expect(messages).toBe(await messagesWith(happening.started, news.map(textOf)))
+  }
+  const boundary = news.findIndex(({ subtype }) => subtype === 'compact_boundary')
+  happening.met.meet(end.ok ? (boundary > 0 ? 'committed behind words' : 'committed') : end.reason)
+  expect(await (await reopened(store)).next()).toMatchObject({ ok: true })
+}
+
+/**
+ * A turn whose first request is refused as too long, so that it compacts and asks again. However it ends, no word is
+ * lost, and the next turn goes through.
+ */
+export async function turnMeanwhile(happening: Happening): Promise<void> {
+  const prompt = 'Prompt 4: read on.'
+  const act: Act<string> = async (session, signal) => {
+    const end = await session.run(prompt, { signal }).outcome
+    return end.ok ? 'ok' : end.reason
+  }
+  const scene = await play(happening, act, async function* (events, call) {
+    if (call > 0) yield* events
+    else yield { type: 'reply-failed', failure: OVERFLOW, reply: null }
+  })
+  const { store, session, mine, theirs, news, end } = scene
+  const said = news
+    .filter(({ type, isCompactSummary }) => type === 'user' && isCompactSummary !== true)
+    .map(textOf)
+  for (const words of [mine, theirs, end === 'conflict' ? [] : [prompt]].filter((words) => words.length > 0))
+    if (end !== 'aborted' || words[0] !== prompt)
+      expect(said.filter((text) => words.includes(text))).toEqual(words)
+  expect(JSON.stringify((await reopened(store)).messages())).toBe(JSON.stringify(session.messages()))
+  const compacted = news.some(({ subtype }) => subtype === 'compact_boundary')
+  happening.met.meet(`${end}${compacted ? ', compacted' : ''}`)
+  const later = await reopened(store)
+  expect(await later.run('And now?').outcome).toMatchObject({ ok: true })
+  const messages = JSON.stringify(later.messages())
+  expect(
+    [UNANSWERED, ...said.filter((text) => text !== '')].filter((text) => placeOf(messages, text) === -1),
+  ).toEqual([])
+}
+
+/** A summary is prepared while a turn goes on, and committed behind it: what the turn said stands behind the summary. */
+export async function preparedMeanwhile(happening: Happening): Promise<void> {
+  const prompt = 'Prompt 4: read on.'
+  const act: Act<string> = async (session, signal) => {
+    const plan = await session.planCompaction()
+    if (!plan.ok) return plan.reason
+    const [draft] = await Promise.all([
+      session.prepare(plan, { signal }),
+      session.run(prompt, { signal }).outcome,
+    ])
+    const end = draft.ok ? await session.commit(draft, { signal }) : draft
+    return end.ok ? 'committed' : end.reason
+  }
+  const { store, session, mine, theirs, news, end } = await play(happening, act)
+  const later = await reopened(store)
+  const messages = JSON.stringify(later.messages())
+  expect(JSON.stringify(session.messages())).toBe(messages)
+  for (const words of [mine, theirs]) expectOnceInOrder(messages, words)
+  const turned = news.some(({ type }) => type === 'assistant')
+  happening.met.meet(`${end}${turned ? ' behind a turn' : ''}`)
+  if (end === 'committed')
+    for (const { text } of shownTexts(news))
+      expect(placeOf(messages, text)).toBeGreaterThan(messages.indexOf('Summary:'))
+  expect(await later.run('And now?').outcome).toMatchObject({ ok: true })
+}
+
+/** What was said by either side while it was prepared. */
+function shownTexts(news: readonly Line[]): readonly { readonly text: string }[] {
+  return news
+    .filter(({ type, isCompactSummary }) => type === 'user' && isCompactSummary !== true)
+    .map((line) => ({ text: textOf(line) }))
+    .filter(({ text }) => text !== '')
+}
+
+const OVERFLOW = { kind: 'overflow', retryable: false, message: 'prompt is too long' } as const
+
+function textOf({ message }: Line): string {
+  return typeof message?.content === 'string' ? message.content : ''
+}
+
+function placeOf(messages: string, text: string): number {
+  return messages.indexOf(JSON.stringify(text).slice(1, -1))
+}
+
+function expectOnceInOrder(messages: string, texts: readonly string[]): void {
+  const counts = texts.map((text) => messages.split(JSON.stringify(text).slice(1, -1)).length - 1)
+  expect(counts).toEqual(texts.map(() => 1))
+  const places = texts.map((text) => placeOf(messages, text))
+  expect(places).toEqual(places.toSorted((one, other) => one - other))
+}
+
+/** The messages if nothing had been done but that this was said. */
+async function messagesWith(started: MemoryStore, said: readonly string[]): Promise<string> {
+  const session = await openWaiting({ store: copyOf(started), wait: AT_ONCE, prefix: 'control' })
+  for (const text of said) await session.append(user(text))
+  return JSON.stringify(session.messages())
+}
+
+/** By somebody who has only the log. */
+async function reopened(store: MemoryStore): Promise<Session> {
+  return openWaiting({ store: copyOf(store), wait: AT_ONCE, prefix: 'later' })
+}

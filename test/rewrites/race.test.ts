@@ -1,0 +1,87 @@
+/** Processes on one session at once, each with a compaction in hand: one wins, and nothing that anybody said is lost. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openSession } from '@tidemark/core'
+import { createFileJournal } from 'tidemark'
+import { readAll } from 'tidemark/testing'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Child, startChild } from '../../packages/tidemark/test/child.ts'
+import { nextBody } from './session-work.ts'
+import { worked } from './started-sessions.ts'
+import { SESSION, type WorkHost, workHost } from './work-host.ts'
+
+let home = ''
+let racers: readonly Child[] = []
+let host: WorkHost
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'tidemark-rewrites-'))
+  const journal = createFileJournal({ home })
+  host = workHost({ journal })
+  await worked(host)
+  await journal.close()
+  const file = new URL('./racing-writer.ts', import.meta.url).href
+  racers = ['wren', 'lark'].map((name) => startChild(file, home, name))
+  await Promise.all(racers.map((racer) => racer.heard('ready')))
+})
+
+afterEach(async () => {
+  for (const { process } of racers) process.stdin?.end()
+  await Promise.all(racers.map(({ ended }) => ended))
+  rmSync(home, { recursive: true, force: true })
+})
+
+/** The next thing each of them says. */
+async function all(command: string): Promise<readonly string[]> {
+  const before = racers.map(({ said }) => said.length)
+  for (const { process } of racers) process.stdin?.write(`${command}\n`)
+  return Promise.all(racers.map(({ said }, index) => nextOf(said, before[index] ?? 0)))
+}
+
+async function nextOf(said: readonly string[], from: number): Promise<string> {
+  while (said.length <= from) await new Promise((resolve) => setImmediate(resolve))
+  return said[from] ?? ''
+}
+
+describe('two processes on one session', () => {
+  it('both have made a summary: one commits, the other is told that it was superseded', async () => {
+    expect(await all('prepare')).toEqual(['prepare: ok', 'prepare: ok'])
+    expect((await all('commit')).toSorted()).toEqual(['commit: ok', 'commit: superseded'])
+    const { view } = await openSession(host.journal, SESSION)
+    expect(view.acts.map(({ kind }) => kind)).toEqual(['compact'])
+    expect((await nextBody(host)).findings).toEqual([])
+  })
+
+  it('both speak and compact as they please: every word is in the log once, in order, and none is lost to the model', async () => {
+    const rounds = 9
+    const ends = await all(`work ${rounds}`)
+    const compactions = ends.map((end) => Number(end.split(' ')[2]))
+    const { records, damage } = await readAll(host.journal, SESSION)
+    const said = records.flatMap((record) => /(wren|lark) says number \d+\./.exec(textOf(record))?.[0] ?? [])
+    for (const name of ['wren', 'lark'])
+      expect(said.filter((text) => text.startsWith(name))).toEqual(
+        Array.from({ length: rounds }, (_, round) => `${name} says number ${round}.`),
+      )
+    const { view } = await openSession(host.journal, SESSION)
+    const { body, findings } = await nextBody(host)
+    expect([damage, findings, view.acts.length]).toEqual([
+      [],
+      [],
+      compactions.reduce((sum, count) => sum + count, 0),
+    ])
+    expect(said.filter((text) => !body.includes(text))).toEqual([])
+    expect(Math.max(...compactions)).toBeGreaterThan(0)
+  })
+})
+
+function textOf(record: object): string {
+  const { type, message, isCompactSummary } = record as {
+    type?: string
+    message?: { content?: unknown }
+    isCompactSummary?: boolean
+  }
+  return type === 'user' && isCompactSummary !== true && typeof message?.content === 'string'
+    ? message.content
+    : ''
+}

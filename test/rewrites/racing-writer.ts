@@ -1,0 +1,76 @@
+/** A process of its own that does to a session what it is told, and says what came of it. It lets go of the session after each act. */
+import { createInterface } from 'node:readline'
+import {
+  type CompactionDraft,
+  commitCompaction,
+  planCompaction,
+  prepareCompaction,
+  type TurnRun,
+} from '@tidemark/core'
+import { createFileJournal } from 'tidemark'
+import { compactOnce, endOf, MANUAL, opened } from './session-work.ts'
+import { say } from './started-sessions.ts'
+import { SESSION, workHost } from './work-host.ts'
+
+const [home = '', name = ''] = process.argv.slice(2)
+const journal = createFileJournal({ home, program: name })
+const host = workHost({ journal })
+let prepared: { readonly run: TurnRun; readonly draft: CompactionDraft } | null = null
+
+async function prepare(): Promise<string> {
+  const run = await opened(host)
+  const plan = planCompaction(run.state, MANUAL, { host, room: host.room })
+  if (!plan.ok) return plan.reason
+  const draft = await endOf(prepareCompaction(run, host.room, plan))
+  if (!draft.ok) return draft.reason
+  prepared = { run, draft }
+  return 'ok'
+}
+
+/** Until nobody else holds the session. */
+async function commit(): Promise<string> {
+  if (prepared === null) return 'nothing'
+  for (;;) {
+    const end = await endOf(commitCompaction(prepared.run, host.room, prepared.draft))
+    await journal.release(SESSION)
+    if (end.ok || end.reason !== 'locked') return end.ok ? 'ok' : end.reason
+  }
+}
+
+/** Words and compactions in turn; who finds the session taken tries again. */
+async function work(rounds: number): Promise<string> {
+  let compacted = 0
+  for (let round = 0; round < rounds; round += 1) {
+    await insist(() =>
+      say(
+        host,
+        `${name} says number ${round}. ${'More words, so that there is something to sum up. '.repeat(40)}`,
+      ),
+    )
+    if (round % 3 === 2) {
+      const end = await compactOnce(host)
+      await journal.release(SESSION)
+      compacted += end.ok ? 1 : 0
+    }
+  }
+  return `ok ${compacted}`
+}
+
+async function insist(act: () => Promise<void>): Promise<void> {
+  for (;;) {
+    const isDone = await act().then(
+      () => true,
+      () => false,
+    )
+    await journal.release(SESSION)
+    if (isDone) return
+  }
+}
+
+console.log('ready')
+for await (const command of createInterface({ input: process.stdin })) {
+  const [word = '', number = '0'] = command.split(' ')
+  const said =
+    word === 'prepare' ? await prepare() : word === 'commit' ? await commit() : await work(Number(number))
+  console.log(`${word}: ${said}`)
+}

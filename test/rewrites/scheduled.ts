@@ -1,0 +1,146 @@
+/** A session whose every wait is in the hands of a scheduler: log, model, carriers, hooks, sections and tools. */
+import {
+  type Carrier,
+  type CompactHooks,
+  createProfile,
+  fixedRule,
+  type Ids,
+  type Journal,
+  type Model,
+  type ReplyEvent,
+} from '@tidemark/core'
+import type fc from 'fast-check'
+import { createTidemark, type ModelChoice, type Session } from 'tidemark'
+import { createCountingIds, createFakeClock, type MemoryStore } from 'tidemark/testing'
+import { unlockedJournal } from './shared-journal.ts'
+import { carriersOf, fileText, SESSION, WINDOW, workingModel, workState } from './work-host.ts'
+
+export type Wait = (label: string) => Promise<void>
+
+export function waitsOf(scheduler: fc.Scheduler): Wait {
+  return (label) => scheduler.schedule(Promise.resolve(), label).then(() => {})
+}
+
+export const AT_ONCE: Wait = () => Promise.resolve()
+
+export interface DeskGiven {
+  readonly store: MemoryStore
+  readonly wait: Wait
+  readonly prefix: string
+  /** What becomes of the stream of a call: as it is unless given. */
+  readonly spoken?: (events: AsyncIterable<ReplyEvent>, call: number) => AsyncIterable<ReplyEvent>
+}
+
+export async function openWaiting(given: DeskGiven): Promise<Session> {
+  const { store, wait, prefix } = given
+  const ids = prefixed(prefix)
+  const tide = createTidemark({
+    model: choiceOf(waitingModel(workingModel(ids), given)),
+    journal: waitingJournal(unlockedJournal(store), wait),
+    blobs: null,
+    env: {},
+    system: 'Work with care.',
+    carriers: carriersOf(workState()).map((carrier) => waitingCarrier(carrier, wait)),
+    hooks: waitingHooks(wait),
+    clock: createFakeClock(),
+    ids,
+  })
+  return tide.open(SESSION, {
+    tools: {
+      Read: {
+        run: async ({ file_path }: { readonly file_path?: string }) => {
+          await wait('tool')
+          return fileText(String(file_path))
+        },
+      },
+    },
+  })
+}
+
+function prefixed(prefix: string): Ids {
+  const ids = createCountingIds()
+  return { next: (kind) => `${prefix}-${ids.next(kind)}` }
+}
+
+function choiceOf(model: Model): ModelChoice {
+  return {
+    id: 'model-a',
+    profile: createProfile({ window: WINDOW.window, maxOutput: WINDOW.maxOutput }),
+    ...WINDOW,
+    pricesOf: () => null,
+    weights: (policy) => fixedRule(policy),
+    connect: () => model,
+    parameters: {},
+    notes: [],
+  }
+}
+
+function waitingJournal(journal: Journal, wait: Wait): Journal {
+  return {
+    ...journal,
+    read: async (...given) => {
+      await wait('read')
+      return journal.read(...given)
+    },
+    append: async (...given) => {
+      await wait('append')
+      const outcome = await journal.append(...given)
+      await wait('appended')
+      return outcome
+    },
+  }
+}
+
+function waitingModel(model: Model, { wait, spoken = (events) => events }: DeskGiven): Model {
+  let calls = 0
+  return {
+    async *stream(call, signal) {
+      const events = spoken(model.stream(call, signal), calls)
+      calls += 1
+      for await (const event of events) {
+        await wait('model')
+        if (signal?.aborted === true) {
+          const failure = { kind: 'aborted' as const, retryable: false, message: 'called off' }
+          yield { type: 'reply-failed', failure, reply: null }
+          return
+        }
+        yield event
+      }
+    },
+  }
+}
+
+function waitingCarrier(carrier: Carrier, wait: Wait): Carrier {
+  return {
+    ...carrier,
+    limit: (context) => carrier.limit(context),
+    render: async function* (context) {
+      await wait(`carrier ${carrier.name}`)
+      yield* carrier.render(context)
+    },
+  }
+}
+
+function waitingHooks(wait: Wait): CompactHooks {
+  const hook = <Output>(name: string, output?: Output) => ({
+    name,
+    run: async () => {
+      await wait(`hook ${name}`)
+      return output
+    },
+  })
+  return {
+    preCompact: [hook('pre')],
+    sessionStart: [hook('start')],
+    postCompact: [hook('post', { additionalContext: 'Mind the gap.' })],
+  }
+}
+
+/** A store with what another has now. */
+export function copyOf(store: MemoryStore): MemoryStore {
+  return new Map([...store].map(([id, { lines }]) => [id, { lines: [...lines], holder: null }]))
+}
+
+export function linesOf(store: MemoryStore): readonly string[] {
+  return store.get(SESSION)?.lines ?? []
+}

@@ -1,0 +1,128 @@
+/** Two writers on one session: by the lock or by compare-and-swap one of them wins, and nothing is lost. */
+import { append, refresh } from '@tidemark/core'
+import fc from 'fast-check'
+import { createMemoryJournal } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { clearOnce, compactOnce, endOf, nextBody, opened, promptOnce, undoOnce } from './session-work.ts'
+import { say, worked } from './started-sessions.ts'
+import { commit, logOf, MUST_BE_MET, met, prepared, Struggle, step, writers } from './struggle.ts'
+import { SESSION, type WorkHost } from './work-host.ts'
+
+/** How often each text stands in the next request, and in which order. */
+async function shownIn(host: WorkHost, texts: readonly string[]): Promise<readonly string[]> {
+  const { body, findings } = await nextBody(host)
+  expect(findings).toEqual([])
+  return texts.flatMap((text) =>
+    body
+      .split(JSON.stringify(text).slice(1, -1))
+      .slice(1)
+      .map(() => text),
+  )
+}
+
+describe('a commit after somebody else has written', () => {
+  it('an append stands behind the summary, verbatim and in order', async () => {
+    const { one, other } = writers()
+    await worked(one)
+    const ready = await prepared(one)
+    await say(other, 'Meanwhile: first.')
+    await say(other, 'Meanwhile: "second"\n\tand more.')
+    expect(await commit(one, ready)).toMatchObject({ ok: true })
+    const { body, findings } = await nextBody(other)
+    expect(findings).toEqual([])
+    const places = [
+      'Summary:',
+      'agent-7',
+      'Not answered yet: and then?',
+      'Meanwhile: first.',
+      'Meanwhile: \\"second',
+    ].map((text) => [body.split(text).length - 1, body.indexOf(text)] as const)
+    expect(places.map(([count]) => count)).toEqual([1, 1, 1, 1, 1])
+    expect(places.map(([, place]) => place)).toEqual(
+      places.map(([, place]) => place).toSorted((a, b) => a - b),
+    )
+  })
+
+  it('a whole turn stands behind it too, with its calls and results', async () => {
+    const { one, other } = writers()
+    await worked(one)
+    const ready = await prepared(one)
+    const { view } = await promptOnce(other, 'Meanwhile: read another.')
+    const late = view.entries.toArray(ready.draft.plan.entries.length).map(({ record }) => record)
+    expect(await commit(one, ready)).toMatchObject({ ok: true })
+    const { state } = await opened(other)
+    expect(
+      state.view.entries
+        .toArray()
+        .slice(-late.length)
+        .map(({ record }) => record),
+    ).toEqual(late)
+  })
+
+  it.each<[string, (host: WorkHost) => Promise<unknown>]>([
+    ['a compaction', (host) => compactOnce(host)],
+    ['a clearing', (host) => clearOnce(host)],
+    ['a compaction that was undone again', async (host) => [await compactOnce(host), await undoOnce(host)]],
+    [
+      'a compaction, and words behind it',
+      async (host) => [await compactOnce(host), await say(host, 'Go on.')],
+    ],
+  ])('%s: it is refused as superseded and nothing is changed', async (_, act) => {
+    const { one, other } = writers()
+    await worked(one)
+    const ready = await prepared(one)
+    await act(other)
+    const log = await logOf(other)
+    const committed = await commit(one, ready)
+    expect(committed).toMatchObject({ ok: false, reason: 'superseded' })
+    expect(await logOf(one)).toBe(log)
+  })
+
+  it('an answer that waits for a tool: it is refused until the result is there', async () => {
+    const { one, other } = writers()
+    await worked(one)
+    const ready = await prepared(one)
+    const call = { type: 'tool_use', id: 'toolu_open', name: 'Read', input: { file_path: '/src/open.ts' } }
+    const message = { id: 'open', role: 'assistant' as const, model: 'model-a', content: [call] }
+    expect(await endOf(append(await opened(other), [{ type: 'assistant', message }]))).toBe(null)
+    const log = await logOf(one)
+    expect(await commit(one, ready)).toMatchObject({ ok: false, reason: 'pending-call' })
+    expect(await logOf(one)).toBe(log)
+    const result = { type: 'tool_result', tool_use_id: 'toolu_open', content: 'there' }
+    await endOf(append(await opened(other), [{ type: 'user', message: { role: 'user', content: [result] } }]))
+    await refresh(ready.run)
+    expect(await commit(one, ready)).toMatchObject({ ok: true })
+    expect((await nextBody(one)).findings).toEqual([])
+  })
+
+  it('where another holds the lock it is refused as locked, and commits when that lets go', async () => {
+    const { one, other } = writers(createMemoryJournal)
+    await worked(one)
+    const ready = await prepared(one)
+    await one.journal.release(SESSION)
+    await say(other, 'Mine now.')
+    const log = await logOf(one)
+    expect(await commit(one, ready)).toMatchObject({ ok: false, reason: 'locked' })
+    expect(await undoOnce(one)).toMatchObject({ ok: false, reason: 'nothing-to-undo' })
+    expect(await logOf(one)).toBe(log)
+    await other.journal.release(SESSION)
+    expect(await commit(one, ready)).toMatchObject({ ok: true })
+    expect(await shownIn(one, ['Mine now.'])).toEqual(['Mine now.'])
+  })
+})
+
+describe('any order of acts by two writers who do not know of each other', () => {
+  it('loses no word, and no draft of an older view replaces a newer one', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 12 }), async (steps) => {
+        const struggle = new Struggle()
+        await worked(struggle.writers.one)
+        for (const one of steps) await struggle.take(one)
+        await struggle.check()
+      }),
+      { numRuns: 40, examples: MUST_BE_MET },
+    )
+    for (const what of ['commit ok', 'commit superseded', 'undo ok', 'clear ok'])
+      expect(met[what], what).toBeGreaterThan(0)
+  })
+})

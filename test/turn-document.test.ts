@@ -1,0 +1,63 @@
+/** The program of docs/turn.md runs as it stands, and what it prints is what the page promises. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import type { RewriteEvent, TurnEvent } from '@tidemark/core'
+import { expect, it } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+const page = readFileSync(`${ROOT}docs/turn.md`, 'utf8')
+const program = [...page.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, code = '']) => code).join('\n')
+
+async function run(): Promise<readonly string[]> {
+  const flags = ['--conditions=tidemark-source', '--input-type=module-typescript', '-']
+  const env = { PATH: process.env.PATH ?? '' }
+  const child = spawn(process.execPath, flags, { cwd: ROOT, env, stdio: ['pipe', 'pipe', 'pipe'] })
+  child.stdin.end(program)
+  const [said, wrong, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ])
+  if (code !== 0) throw new Error(wrong)
+  return said.trimEnd().split('\n')
+}
+
+it('docs/turn.md is one program that runs: a turn, a break, a fork and a refusal', async () => {
+  const lines = await run()
+  expect(lines.filter((line) => line.startsWith('tool ')).length).toBeGreaterThan(1)
+  expect(lines).toContain('done: end_turn')
+  expect(lines).toContain('broke: expired, true, true')
+  expect(lines.find((line) => line.startsWith('Cache broke: '))).toMatch(
+    /An hour would have outlasted the pause/,
+  )
+  expect(lines.find((line) => line.startsWith('fork read '))).toMatch(/^fork read (?:99|100)%$/)
+  expect(lines.at(-1)).toMatch(/^A fork sends what its parent sent\. max_tokens: /)
+})
+
+/** Every event, so that one that is added is missed here; those of making room are told of elsewhere. */
+const EVENTS: Readonly<Record<Exclude<TurnEvent['type'], RewriteEvent['type']>, true>> = {
+  appended: true,
+  'calls-settled': true,
+  'epoch-opened': true,
+  'prefix-changed': true,
+  'media-dropped': true,
+  'request-sent': true,
+  reply: true,
+  answered: true,
+  'tool-started': true,
+  'tool-ended': true,
+  'cache-judged': true,
+  'cache-broke': true,
+  'act-paid': true,
+  priced: true,
+  'side-sent': true,
+  'side-reply': true,
+  fork: true,
+  'turn-ended': true,
+}
+it.each(Object.keys(EVENTS))('the page tells of %s', (event) => {
+  expect(page).toMatch(new RegExp(`^\\|[^|]*\`${event}\``, 'm'))
+})

@@ -161,9 +161,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'plan-undoes-the-undo',
     law: 'waits after an undo',
-    file: `${PLAN}/plan.ts`,
-    find: "const waits = tracking.waitsForPrompt && moment !== 'prompt'",
-    replace: "const waits = tracking.waitsForPrompt && moment === 'prompt'",
+    file: `${PLAN}/compact-trigger.ts`,
+    find: "return tracking.waitsForPrompt && moment !== 'prompt'",
+    replace: "return tracking.waitsForPrompt && moment === 'prompt'",
     tests: [`${PLAN}/plan.test`],
   },
   {

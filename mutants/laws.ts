@@ -8,7 +8,7 @@ export const mutants: readonly Mutant[] = [
     name: 'list-shares-where-it-must-copy',
     law: 'law 1: replay',
     file: 'packages/core/src/conversation/list.ts',
-    find: 'this.#items.length === this.length ? this.#items : this.#items.slice(0, this.length)',
+    find: 'isFree ? this.#items : this.#items.slice(0, this.length)',
     replace: 'this.#items',
     tests: [`${LAWS}/replay`],
   },

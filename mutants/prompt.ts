@@ -300,17 +300,16 @@ export const mutants: readonly Mutant[] = [
     name: 'images-nobody-has-answered-dropped',
     law: 'a prompt nobody has answered keeps its images',
     file: `${ROOM}/budget.ts`,
-    find: 'items.filter(({ index }) => index <= newest)',
-    replace: 'items.filter(({ index }) => index >= 0 || newest > index)',
+    find: 'item.index <= (lastResponse(messages) ?? -1) && ',
+    replace: '',
     tests: [`${TESTS}/budget`],
   },
   {
     name: 'resumed-session-overrates-the-cache',
     law: 'recalls from its log what its newest response left',
     file: `${ROOM}/recall.ts`,
-    find: "if (record !== undefined && !isOwn && record.type !== 'progress') return record.timestamp",
-    replace:
-      "if (record !== undefined && isOwn !== (at < 0)) return record.timestamp\n    if (at === 0) return entries.at(place)?.record.timestamp ?? ''",
+    find: 'sentAt: timeBefore(entries, anchor.first)',
+    replace: 'sentAt: record.timestamp',
     tests: [`${TESTS}/forecast`],
   },
 ]

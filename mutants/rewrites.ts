@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
     name: 'pins-not-asked-by-a-compaction',
     law: 'byte for byte',
     file: `${ROOM}/compaction-plan.ts`,
-    find: 'budgetTokens: room.pinBudgetTokens ?? PIN_BUDGET',
+    find: 'budgetTokens: host.policy.compact.pinTokens',
     replace: 'budgetTokens: 0',
     tests: [`${TESTS}/chain.test`],
   },

@@ -78,7 +78,15 @@ describe('a foreign log', () => {
       'receipt',
       'trace',
     ])
-    expect(Object.keys(value.receipt)).toEqual(['summarised', 'kept', 'carried', 'lost', 'retrievable'])
+    expect(Object.keys(value.receipt)).toEqual([
+      'summarised',
+      'kept',
+      'carried',
+      'lost',
+      'retrievable',
+      'unfit',
+      'unpinned',
+    ])
     expect([value.receipt.lost.files, value.receipt.lost.userMessages, value.receipt.lost.errors]).toEqual([
       [],
       [],

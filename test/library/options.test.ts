@@ -44,7 +44,20 @@ describe('options that are wrong are named in one line', () => {
 
   it('a name that is no option', () => {
     expect(() => createTidemark({ model, carrier: [] } as unknown as TidemarkOptions)).toThrow(
-      /^createTidemark: there is no option carrier\. Those there are: model, home, /,
+      'createTidemark: there is no option carrier. Did you mean carriers?',
+    )
+    expect(() => createTidemark({ model, colour: 1 } as unknown as TidemarkOptions)).toThrow(
+      /^createTidemark: there is no option colour\. Those there are: model, home, /,
+    )
+  })
+
+  it.each<[string, Partial<TidemarkOptions>]>([
+    ['The home', { home: import.meta.filename }],
+    ['TIDEMARK_HOME', { env: { TIDEMARK_HOME: import.meta.filename } }],
+    ['The home', { home: `${import.meta.filename}/below` }],
+  ])('%s that is a file', (name, options) => {
+    expect(() => createTidemark({ model, ...options })).toThrow(
+      expect.objectContaining({ code: 'bad-home', details: { name, value: expect.any(String) } }),
     )
   })
 
@@ -79,6 +92,16 @@ describe('anthropic', () => {
       'claude-sonnet-5-5',
       { apiKey: 'any', window: -1 },
       'anthropic("claude-sonnet-5-5"): window: expected a whole number of 1 or more, or null where it is not known; got -1.',
+    ],
+    [
+      'claude-sonnet-5-5',
+      { apiKey: 'any', baseUrl: 'not a url' },
+      'anthropic("claude-sonnet-5-5"): baseUrl is "not a url"; expected an address such as https://api.anthropic.com.',
+    ],
+    [
+      'claude-sonnet-5-5',
+      { apikey: 'any' },
+      'anthropic("claude-sonnet-5-5"): there is no option apikey. Did you mean apiKey?',
     ],
     [
       '',

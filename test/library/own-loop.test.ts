@@ -100,16 +100,29 @@ describe('append', () => {
 })
 
 describe('next', () => {
-  it('answers calls that were left open, and says so', async () => {
+  it('waits for the results of calls, none of which is lost, and answers them itself only when told to', async () => {
     const world = simulated()
     const session = await world.tide.open('a')
     await session.append(user('Mend the sums.'))
     const response = await send(world, session, 'create')
     await session.append(response)
+    const calls = response.content.flatMap((block) => (block.type === 'tool_use' ? [block.id] : []))
+    const before = session.messages()
+    expect(await session.next()).toEqual({
+      ok: false,
+      reason: 'open-calls',
+      calls,
+      message: `next: no result for ${calls.join(', ')}. Append toolResult(id, …) for each, or give { settle: true } to go on without.`,
+    })
+    expect(session.messages()).toEqual(before)
     const settled: number[] = []
-    session.on('calls-settled', ({ calls }) => settled.push(calls.length))
-    await send(world, session, 'create')
-    expect(settled).toEqual([response.content.filter(({ type }) => type === 'tool_use').length])
+    session.on('calls-settled', ({ calls: some }) => settled.push(some.length))
+    expect(await session.next({ settle: true })).toMatchObject({ ok: true })
+    expect(settled).toEqual([calls.length])
+    await expect(session.append(toolResult(calls[0] ?? '', 'late'))).rejects.toMatchObject({
+      code: 'bad-record',
+      details: { id: calls[0] },
+    })
   })
 
   it('puts large results aside where the model can read them again, and the history has them whole', async () => {

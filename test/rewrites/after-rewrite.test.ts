@@ -35,7 +35,7 @@ describe('a session that was compacted', () => {
     expect(committed).toMatchObject({ ok: true })
     expect(session.id).toBe(SESSION)
     expect(new Set(linesOf(store).map((line) => JSON.parse(line).sessionId))).toEqual(new Set([SESSION]))
-    expect(await session.pin(uuid)).toEqual({ ok: true })
+    expect(await session.pin(uuid)).toEqual({ ok: true, note: expect.stringContaining('no longer') })
     expect(JSON.stringify(await session.history({ id: uuid }))).toContain('Remember this.')
     told.length = 0
     expect(await session.run('Go on.').outcome).toMatchObject({ ok: true })

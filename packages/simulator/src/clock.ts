@@ -35,13 +35,18 @@ interface Sleeper {
 export function manualClock(start = 1_800_000_000_000): ManualClock {
   let now = start
   let sleepers: readonly Sleeper[] = []
+  function leave(sleeper: Sleeper): void {
+    sleepers = sleepers.filter((other) => other !== sleeper)
+    sleeper.wake()
+  }
   return {
     now: () => now,
     sleep: (ms, signal) =>
       new Promise((resolve) => {
         if (ms <= 0 || signal?.aborted) return resolve()
-        sleepers = [...sleepers, { at: now + ms, wake: resolve }]
-        signal?.addEventListener('abort', () => resolve(), { once: true })
+        const sleeper: Sleeper = { at: now + ms, wake: resolve }
+        sleepers = [...sleepers, sleeper]
+        signal?.addEventListener('abort', () => leave(sleeper), { once: true })
       }),
     async advance(ms) {
       const until = now + ms

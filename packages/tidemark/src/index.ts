@@ -130,10 +130,10 @@ export {
   toolResult,
   user,
 } from './session/messages.ts'
-export type { ConnectSettings, ModelChoice } from './session/model-choice.ts'
-export type { NextOptions, NextOutcome, ReadyRequest, RequestBody } from './session/next.ts'
+export type { ConnectSettings, ModelChoice, Retry } from './session/model-choice.ts'
+export type { NextOptions, NextOutcome, OpenCalls, ReadyRequest, RequestBody } from './session/next.ts'
 export type { Carriers, SessionPlace, TidemarkOptions } from './session/options.ts'
-export type { Busy, CompactOptions, PinOutcome } from './session/rewrite.ts'
+export type { ActOptions, Busy, CompactOptions, PinOutcome, UndoOptions } from './session/rewrite.ts'
 export type { Run, RunOptions, RunOutcome } from './session/run.ts'
 export type { Session } from './session/session.ts'
 export type { EventOf, SessionEvent, SessionEventType } from './session/session-event.ts'

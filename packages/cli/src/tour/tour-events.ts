@@ -1,12 +1,13 @@
 /** The events of a session in one line each, as the tour tells them; most are told in no line at all. */
 import type { SessionEvent } from 'tidemark'
+import { count as many } from '../render/figures.ts'
 import { act, line, type TourStep } from './tour-step.ts'
 
 export function stepOf(event: SessionEvent): TourStep | null {
   switch (event.type) {
     case 'microcompact':
       return act(
-        `cleared ${event.clearing.metadata.compactedToolIds.length} old results: ${count(event.tokensBefore)} → ${count(event.tokensAfter)} tokens. ${sentence(event.clearing.why)}`,
+        `cleared ${many(event.clearing.metadata.compactedToolIds.length, 'old result')}: ${count(event.tokensBefore)} → ${count(event.tokensAfter)} tokens. ${sentence(event.clearing.why)}`,
         {
           way: event.way,
           tokensBefore: event.tokensBefore,
@@ -22,7 +23,7 @@ export function stepOf(event: SessionEvent): TourStep | null {
       return act(event.act.sentence)
     case 'thinking-dropped':
       return act(
-        `the provider does not know the thinking of ${event.responses} earlier responses: left out, asked again`,
+        `the provider does not know the thinking of ${many(event.responses, 'earlier response')}: left out, asked again`,
       )
     case 'undone':
       return act(`undone: ${event.of}`)
@@ -59,8 +60,7 @@ export function withCall(calls: Calls, event: SessionEvent): Calls {
 export function callsStep({ count: calls, prompt, read, last, cost }: Calls): readonly TourStep[] {
   if (calls === 0) return []
   const share = prompt === 0 ? 0 : Math.round((100 * read) / prompt)
-  const many = calls === 1 ? '1 call' : `${calls} calls`
-  const text = `${many}, ${count(last)} tokens in the last; ${share}% of all came from the cache; ${dollars(cost)}`
+  const text = `${many(calls, 'call')}, ${count(last)} tokens in the last; ${share}% of all came from the cache; ${dollars(cost)}`
   return [line(text, { calls, prompt, cacheRead: read, cost })]
 }
 
@@ -71,7 +71,7 @@ function compacted({ tokensBefore, tokensAfter, summarizer, receipt, id }: Compa
   const by = summarizer === 'local' ? 'without a model' : 'by the model'
   const gone = lost.identifiers.length + lost.moreIdentifiers
   return act(
-    `compacted ${by}: ${count(tokensBefore)} → ${count(tokensAfter)} tokens; ${summarised.length} records summarised, ${carried.length} things brought back; lost: ${lost.files.length} files, ${lost.userMessages.length} messages, ${lost.errors.length} errors, ${gone} names (all can be read again)`,
+    `compacted ${by}: ${count(tokensBefore)} → ${count(tokensAfter)} tokens; ${many(summarised.length, 'record')} summarised, ${many(carried.length, 'thing')} brought back; lost: ${many(lost.files.length, 'file')}, ${many(lost.userMessages.length, 'message')}, ${many(lost.errors.length, 'error')}, ${many(gone, 'name')} (all can be read again)`,
     { id, summarizer, tokensBefore, tokensAfter, lost },
   )
 }

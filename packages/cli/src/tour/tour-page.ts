@@ -5,7 +5,7 @@ import type { TourStep } from './tour-step.ts'
 
 export function stepText({ kind, text }: TourStep, screen: Screen): string {
   const { colors } = screen
-  if (kind === 'scene') return `\n${colors.bold(text)}\n`
+  if (kind === 'scene') return `\n${wrap(text, screen.columns).map(colors.bold).join('\n')}\n`
   const lines = wrap(text, screen.columns, kind === 'act' ? '  * ' : '  ')
   const shown = kind === 'act' ? lines.map((one) => colors.cyan(one)) : lines
   return `${shown.join('\n')}\n`

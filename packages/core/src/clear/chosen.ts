@@ -61,14 +61,18 @@ export function releasedBy(register: Register, chosen: Chosen, memories: readonl
   const shown = new Set<string>()
   for (const result of paths.size === 0 ? [] : register.results) {
     const { path, id } = result.call
-    if (path !== null && paths.has(path) && isThere(register, result) && !gone.has(id) && !shorn.has(id))
+    if (path !== null && paths.has(path) && showsFile(register, result) && !gone.has(id) && !shorn.has(id))
       shown.add(path)
   }
   const files = [...paths].filter((path) => !shown.has(path))
   return { toolUseIds: [...gone], filePaths: [...new Set([...files, ...memories.map(({ path }) => path)])] }
 }
 
-function isThere({ remote }: Register, { call, isError, isComplete, isCleared }: ToolResult): boolean {
+/** The result, with its call, tells the whole of a file. */
+export function showsFile(
+  { remote }: Register,
+  { call, isError, isComplete, isCleared }: ToolResult,
+): boolean {
   const isFile = call.concern === 'write' || (call.concern === 'read' && call.range === null)
   return isFile && !isError && isComplete && !isCleared && remote.get(call.id) === undefined
 }

@@ -86,12 +86,17 @@ export async function* runFork(
   const end = yield* sideCall(run, call)
   const { answer } = end
   if (!answer.ok) return { ...answer, state: run.state }
-  const read = readOf(asked.source, answer.reply, end)
+  const read = forkRead(asked.source, answer.reply, end)
   yield { type: 'fork', fork: read }
   return { ok: true, reply: answer.reply, read, state: run.state }
 }
 
-function readOf(source: string, { message }: Reply, { expected, outcome }: SideEnd): ForkRead {
+/** How well a fork, now answered, read the cache of its parent. */
+export function forkRead(
+  source: string,
+  { message }: Reply,
+  { expected, outcome }: Pick<SideEnd, 'expected' | 'outcome'>,
+): ForkRead {
   const { usage } = message
   return {
     source,

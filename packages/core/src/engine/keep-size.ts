@@ -9,13 +9,16 @@ import {
   type BudgetRules,
   bytesAround,
   isOverBudget,
+  proposeAll,
   proposeSize,
   type SizedRequest,
   type SizeProposal,
+  withDropped,
 } from '../prompt/budget.ts'
 import { type Front, frontOf } from '../prompt/front.ts'
 import { advanceMedia, type MediaItem, NO_MEDIA } from '../prompt/media.ts'
 import type { Entry } from '../view/entry.ts'
+import type { Failure } from './failure.ts'
 import type { KnownSize } from './known-size.ts'
 import { thinkersIn } from './rewrite/lost-thinking.ts'
 import { measureNow } from './rewrite/plan-now.ts'
@@ -34,6 +37,33 @@ export async function* keepSize(run: TurnRun): AsyncGenerator<TurnEvent, Halt | 
   const proposal = proposeSize(sized, known.tally, rules)
   const metadata = proposal.drop.length === 0 ? null : metadataOf(run, proposal, rules)
   return metadata === null ? null : yield* leaveOut(run, proposal, metadata)
+}
+
+/**
+ * Images that a provider refused: those of the message it named, else all that it was sent; where only the bytes are
+ * too many, those that have been answered. True: there were some, and they are left out.
+ */
+export async function* dropMedia(
+  run: TurnRun,
+  { kind, path }: Failure,
+): AsyncGenerator<TurnEvent, boolean | Halt> {
+  const known = advanceSize(run.state)
+  run.state = { ...run.state, size: known }
+  const { host, state } = run
+  const rules = { profile: host.profile, policy: host.policy.request, pins: state.pins }
+  const sized: SizedRequest = { messages: state.flat, around: known.around }
+  const every = proposeAll(sized, known.tally, { ...rules, unanswered: kind === 'media' })
+  const named = kind === 'media' ? every.drop.filter(({ index }) => index === messageIn(path)) : []
+  const proposal = named.length === 0 ? every : withDropped(every, named)
+  const metadata = proposal.drop.length === 0 ? null : metadataOf(run, proposal, rules)
+  if (metadata === null) return false
+  return (yield* leaveOut(run, proposal, metadata)) ?? true
+}
+
+/** `messages.3.content.0` names the fourth message. */
+function messageIn(path: string | undefined): number {
+  const index = /^messages\.(\d+)(?:\.|$)/.exec(path ?? '')?.[1]
+  return index === undefined ? -1 : Number(index)
 }
 
 function advanceSize({ size, flat, told, sent }: SessionState): KnownSize {

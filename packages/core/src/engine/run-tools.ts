@@ -1,10 +1,13 @@
-/** Runs the calls of a reply side by side; each result is in the log as soon as it is there. */
+/**
+ * Runs the calls of a reply side by side; each result is in the log as soon as it is there. A turn that is called off
+ * waits for nobody who does not listen: the calls that stay open are answered before the next request.
+ */
 import { blocksOf, isToolUse, type ToolResultBlock, type ToolUseBlock } from '../conversation/block.ts'
 import type { Reply } from './reply.ts'
 import { arrive, fromHistory } from './rewrite/arrive.ts'
 import type { Halt, TurnEvent } from './turn-event.ts'
 import type { ToolAnswer } from './turn-host.ts'
-import { append, type TurnRun } from './turn-run.ts'
+import { append, isAborted, type TurnRun } from './turn-run.ts'
 
 export interface PendingCall {
   readonly call: ToolUseBlock
@@ -19,10 +22,13 @@ export function callsIn({ message, cutInputs }: Reply): readonly PendingCall[] {
   )
 }
 
+const ABORTED: Halt = { ok: false, reason: 'aborted' }
+
 interface Ended {
   readonly index: number
   readonly call: ToolUseBlock
-  readonly result: ToolResultBlock
+  /** Null where the turn was called off and the tool did not end: it is left. */
+  readonly result: ToolResultBlock | null
 }
 
 export async function* runTools(
@@ -30,28 +36,52 @@ export async function* runTools(
   calls: readonly PendingCall[],
 ): AsyncGenerator<TurnEvent, Halt | null> {
   for (const { call, isCut } of calls) if (!isCut) yield { type: 'tool-started', call }
+  if (isAborted(run)) return ABORTED
   const running = new Map(calls.map((pending, index) => [index, ended(run, pending, index)]))
   while (running.size > 0) {
     const { index, call, result } = await Promise.race(running.values())
     running.delete(index)
+    if (result === null) continue
     const arrived = yield* arrive(run, call, result)
     const halt = yield* append(run, [arrived.body])
     if (halt !== null) return await haltedAfter(running.values(), halt)
     yield { type: 'tool-ended', call, result: arrived.result }
   }
-  return null
+  return isAborted(run) ? ABORTED : null
 }
 
-/** A turn that is over leaves no tool at work behind it. */
+/** A turn that is over leaves no tool at work behind it that would listen. */
 async function haltedAfter(running: Iterable<Promise<Ended>>, halt: Halt): Promise<Halt> {
   await Promise.all(running)
   return halt
 }
 
 async function ended(run: TurnRun, { call, isCut }: PendingCall, index: number): Promise<Ended> {
-  const { content, is_error } = isCut ? CUT : await answerOf(run, call)
+  const answer = isCut ? CUT : await unlessLeft(run, answerOf(run, call))
+  if (answer === null) return { index, call, result: null }
+  const { content, is_error } = answer
   const result = { type: 'tool_result' as const, tool_use_id: call.id, content }
   return { index, call, result: is_error === undefined ? result : { ...result, is_error } }
+}
+
+/** How long a tool has to end, and to say how far it came, once the turn is called off. */
+const GRACE_MS = 250
+/** Tools may take as long as they like; this is only how long one wait for them is. */
+const ONE_WAIT_MS = 86_400_000
+
+async function unlessLeft(
+  { host, signal }: TurnRun,
+  answer: Promise<ToolAnswer>,
+): Promise<ToolAnswer | null> {
+  const deadlines = host.room?.deadlines
+  if (deadlines === undefined || signal === undefined) return answer
+  for (;;) {
+    const end = await deadlines.within(ONE_WAIT_MS, () => answer, signal)
+    if (end.ok) return end.value
+    if (end.why === 'timeout') continue
+    const late = await deadlines.within(GRACE_MS, () => answer)
+    return late.ok ? late.value : null
+  }
 }
 
 const CUT: ToolAnswer = {

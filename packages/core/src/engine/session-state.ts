@@ -113,10 +113,10 @@ function newestAnswer({ records }: Session, { session, answered }: SessionState)
   return answered
 }
 
+/** A provider's own summary stands in the log as if the model had said it, under an id that no provider knows. */
 function isAnswer(record: SessionRecord): boolean {
-  return (
-    isKnown(record) && record.type === 'assistant' && record.isSidechain !== true && !isSyntheticError(record)
-  )
+  if (!isKnown(record) || record.type !== 'assistant') return false
+  return record.isSidechain !== true && record.isCompactSummary !== true && !isSyntheticError(record)
 }
 
 function unread(id: string): SessionState {

@@ -16,7 +16,7 @@ import { openCall, type Responded, respond } from './respond.ts'
 import { afterAnswer } from './rewrite/after-answer.ts'
 import { holdFailure } from './rewrite/hold-failure.ts'
 import { makeRoom } from './rewrite/make-room.ts'
-import { recover } from './rewrite/recover.ts'
+import { recover, remediesFor } from './rewrite/recover.ts'
 import { tellCarriers } from './rewrite/tell-carriers.ts'
 import { UNDO_NOTICE, undoNotice, untoldUndoings } from './rewrite/undone-since.ts'
 import { callsIn, runTools } from './run-tools.ts'
@@ -49,7 +49,7 @@ export async function* takeTurn(
   prompt: Content | null,
 ): AsyncGenerator<TurnEvent, TurnOutcome> {
   const most = mostCalls(run.host)
-  const end = (yield* begin(run, prompt)) ?? (yield* goOn(run, most))
+  const end = (yield* begin(run, prompt)) ?? (yield* goOn(run, most, prompt === null ? 'call' : 'prompt'))
   const outcome: TurnOutcome = { ...end, state: run.state }
   yield { type: 'turn-ended', outcome }
   return outcome
@@ -88,9 +88,10 @@ export function undoings({ state }: TurnRun): readonly Unlinked[] {
   return [{ type: 'attachment', isMeta: true, attachment: { type: UNDO_NOTICE, content: undoNotice(found) } }]
 }
 
-async function* goOn(run: TurnRun, most: number): AsyncGenerator<TurnEvent, TurnDone | Halt> {
+/** `first`: a turn without a prompt goes on with an earlier one. */
+async function* goOn(run: TurnRun, most: number, first: Moment): AsyncGenerator<TurnEvent, TurnDone | Halt> {
   for (let calls = 0; calls < most; calls += 1) {
-    const responded = yield* answered(run, calls === 0 ? 'prompt' : 'call')
+    const responded = yield* answered(run, calls === 0 ? first : 'call')
     if (!responded.ok) return responded
     const { reply } = responded
     const noted = yield* afterAnswer(run, reply)
@@ -106,11 +107,16 @@ async function* goOn(run: TurnRun, most: number): AsyncGenerator<TurnEvent, Turn
 
 /** A request and its reply; one that the provider finds too long is made smaller and sent again. */
 async function* answered(run: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Responded> {
-  const { responded, held } = yield* holdFailure(run.host, call(run, moment))
-  const again = yield* recover(run, responded)
-  if (again?.ok === true) return yield* call(run, 'call')
-  if (held !== null) yield held
-  return again ?? responded
+  let remedies = remediesFor(run.host)
+  for (let at = moment; ; at = 'call') {
+    const { responded, held } = yield* holdFailure(run.host, call(run, at))
+    const again = yield* recover(run, responded, remedies)
+    if (again?.ok !== true) {
+      if (held !== null) yield held
+      return again ?? responded
+    }
+    remedies = again.left
+  }
 }
 
 /** Something to be done before each request, on the log alone; a halt ends the turn. */

@@ -4,6 +4,7 @@
  */
 
 import { counted } from '../clear/words.ts'
+import type { ContextTokens } from '../measure/usage.ts'
 import { mechanismStates } from '../policy/mechanisms.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
 import { growthPerCall } from './meter.ts'
@@ -33,21 +34,40 @@ export function autoHeld(context: PlanContext): string | null {
   if (!state.on) return `compacting by itself is switched off by ${state.because}`
   if (isBroken(context))
     return `${counted(tracking.failures)} compactions in a row have failed; compact by hand, or rewind`
-  if (tracking.waitsForPrompt && context.moment !== 'prompt')
-    return 'an act was undone, so this waits for the next prompt'
+  if (waitsForPrompt(context)) return WAITS_FOR_PROMPT
   if (tracking.openCalls > 0) return 'tool calls are still without their answers'
   return tracking.justCompacted ? 'nothing has come since the last compaction' : null
+}
+
+const WAITS_FOR_PROMPT = 'an act was undone, so this waits for the next prompt'
+
+function waitsForPrompt({ tracking, moment }: PlanContext): boolean {
+  return tracking.waitsForPrompt && moment !== 'prompt'
+}
+
+/**
+ * What was undone is not done again before the person has spoken; nor then, before something has been answered,
+ * unless the size as expected calls for it or nothing more would fit.
+ */
+export function heldByUndo(context: PlanContext, { expected, high }: ContextTokens): string | null {
+  if (waitsForPrompt(context)) return WAITS_FOR_PROMPT
+  const { tracking, scaled } = context
+  if (!tracking.justUndone) return null
+  const must = scaled.known && (expected >= scaled.lines.autoCompact || high >= scaled.lines.blocking)
+  return must ? null : 'an act was undone, and nothing has been answered since'
 }
 
 export function isBroken({ policy, tracking }: PlanContext): boolean {
   return tracking.failures >= policy.turn.auto.breakerFailures
 }
 
-export function judgeCompaction(context: PlanContext, used: number): CompactVerdict {
-  const optimal = optimalFor(context, used)
+/** Safety goes by the high figure, money by the expected one. */
+export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactVerdict {
+  const { high: used, expected } = tokens
+  const optimal = optimalFor(context, expected)
   const after = outlookOf(context).after
   const verdict = (act: CompactVerdict['act'], why: string): CompactVerdict => ({ act, optimal, after, why })
-  const held = autoHeld(context)
+  const held = autoHeld(context) ?? heldByUndo(context, tokens)
   if (held !== null) return verdict('none', held)
   const { scaled } = context
   if (!scaled.known) return verdict('none', scaled.why)
@@ -57,7 +77,7 @@ export function judgeCompaction(context: PlanContext, used: number): CompactVerd
       `${counted(used)} tokens are in use, and compaction starts at ${counted(scaled.lines.autoCompact)}`,
     )
   }
-  return softly(context, used, verdict)
+  return softly(context, expected, verdict)
 }
 
 type Verdict = (act: CompactVerdict['act'], why: string) => CompactVerdict

@@ -34,6 +34,8 @@ export interface TriggerQuestion {
   readonly write: 'write5m' | 'write1h'
   /** The summary is asked for on a prefix that is still cached. */
   readonly isWarm: boolean
+  /** A model is paid for the summary; it is unless told otherwise. */
+  readonly isAsked?: boolean
 }
 
 export interface OptimalTrigger {
@@ -52,9 +54,11 @@ export function optimalTrigger(question: TriggerQuestion): OptimalTrigger | null
   const write = rates[question.write]
   if (read === null || output === null || write === null || input === null) return null
   if (read <= 0 || growthPerCall <= 0) return null
-  const asked = question.isWarm ? read : input
-  const written = output * outlook.summary + write * (outlook.summary + outlook.carried)
-  const fixed = written + read * outlook.after + (asked - read) * context
+  const { isWarm, isAsked = true } = question
+  const asked = isAsked ? (isWarm ? read : input) : 0
+  const spoken = isAsked ? output * outlook.summary : 0
+  const written = spoken + write * (outlook.summary + outlook.carried)
+  const fixed = Math.max(0, written + read * outlook.after + (asked - read) * context)
   const cost = (written + asked * context) / 1_000_000
   return {
     tokens: Math.round(outlook.after + Math.sqrt((2 * growthPerCall * fixed) / read)),

@@ -61,6 +61,8 @@ export interface Tracking {
   readonly openCalls: number
   /** An act was undone: what starts by itself waits for the person's next prompt. */
   readonly waitsForPrompt: boolean
+  /** An act was undone and nothing has been answered since: only what must be is done again. */
+  readonly justUndone: boolean
   /** A compaction was made and nothing has come since: another one would do nothing. */
   readonly justCompacted: boolean
 }
@@ -69,5 +71,6 @@ export const NO_TRACKING: Tracking = {
   failures: 0,
   openCalls: 0,
   waitsForPrompt: false,
+  justUndone: false,
   justCompacted: false,
 }

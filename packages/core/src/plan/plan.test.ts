@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import { scalePolicy } from '../policy/scale.ts'
+import { judgeCompaction } from './compact-trigger.ts'
 import { plan } from './plan.ts'
 import { NO_TRACKING, type PlanContext } from './plan-context.ts'
 
@@ -120,6 +121,16 @@ describe('plan', () => {
     expect(acts(filled(170_000), { tracking, moment: 'prompt' })).toBe('compact')
   })
 
+  it('does again what was undone only where it must be, until something has been answered', () => {
+    const tracking = { ...NO_TRACKING, justUndone: true }
+    const moment = 'prompt'
+    expect(acts(filled(150_000, [10, 10_000]), { tracking, moment })).toBe('wait')
+    expect(acts(filled(168_000), { tracking, moment })).toBe('compact')
+    expect(acts(filled(168_000), { tracking: { ...tracking, waitsForPrompt: true }, moment: 'call' })).toBe(
+      'wait',
+    )
+  })
+
   it('rewrites nothing between a call and its answer', () => {
     const tracking = { ...NO_TRACKING, openCalls: 2 }
     const planned = plan(filled(150_000, [10, 10_000]).planContext({ tracking }))
@@ -199,6 +210,14 @@ describe('the soft trigger', () => {
     const outlook = { after: 90_000, summary: 3_000, carried: 20_000 }
     expect(acts(growing(), { cache, moment, outlook })).toBe('wait')
     expect(acts(growing(), { cache, moment, rates: null })).toBe('wait')
+  })
+
+  it('goes by the size as expected, not by the one that is only possible', () => {
+    const context = growing().planContext({ cache, moment: 'turn-end' })
+    const pays = judgeCompaction(context, plan(context).context).optimal?.tokens ?? 0
+    const judged = (expected: number) =>
+      judgeCompaction(context, { expected, high: expected + 50_000, source: 'both' }).act
+    expect([judged(pays - 10_000), judged(pays + 10_000)]).toEqual(['none', 'soft'])
   })
 
   it('the hard one does not wait for the end of a turn', () => {

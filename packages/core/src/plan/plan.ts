@@ -13,7 +13,7 @@ import { scaleOf } from '../measure/calibration.ts'
 import { type LadderState, standOn } from '../measure/ladder.ts'
 import type { ContextTokens } from '../measure/usage.ts'
 import type { ScaledPolicy } from '../policy/scale.ts'
-import { autoHeld, type CompactVerdict, isSelf, judgeCompaction } from './compact-trigger.ts'
+import { autoHeld, type CompactVerdict, heldByUndo, isSelf, judgeCompaction } from './compact-trigger.ts'
 import { readMeter } from './meter.ts'
 import type { PlanContext } from './plan-context.ts'
 import type { TraceStep } from './trace.ts'
@@ -41,15 +41,15 @@ export interface Plan {
 export function plan(context: PlanContext): Plan {
   const tokens = contextTokensOf(context)
   const found = isSelf(context.source) ? null : proposeClearing(clearQuestion(context, tokens))
-  const clearing = held(context, found)
-  const compaction = judgeCompaction(context, tokens.high)
+  const clearing = held(context, tokens, found)
+  const compaction = judgeCompaction(context, tokens)
   const act = chosenAct(context, tokens, { clearing, compaction })
   const { scaled } = context
   return {
     act,
     ...(act === 'clear' && clearing.proposal !== null ? { clear: clearing.proposal } : {}),
     ...(act === 'compact' ? { compact: { cause: 'threshold', hard: compaction.act === 'hard' } } : {}),
-    prepare: prepares(context, tokens.high),
+    prepare: prepares(context, tokens),
     way: clearing.way,
     native: clearing.native,
     refusal: refusalOf(context, tokens.high, act),
@@ -74,13 +74,13 @@ function contextTokensOf(context: PlanContext): ContextTokens {
 
 const NOTHING: Clearing = { way: null, proposal: null, native: null, why: '' }
 
-/** What was undone is not done again before the person has spoken; nothing is rewritten between a call and its answer. */
-function held({ tracking, moment, source }: PlanContext, clearing: Clearing | null): Clearing {
+/** What was undone is not done again at once; nothing is rewritten between a call and its answer. */
+function held(context: PlanContext, tokens: ContextTokens, clearing: Clearing | null): Clearing {
+  const { tracking, source } = context
   if (clearing === null) return { ...NOTHING, why: `${source} carries the whole conversation as it is` }
   if (clearing.proposal === null) return clearing
-  const waits = tracking.waitsForPrompt && moment !== 'prompt'
-  if (waits)
-    return { ...clearing, proposal: null, why: 'an act was undone, so this waits for the next prompt' }
+  const undone = heldByUndo(context, tokens)
+  if (undone !== null) return { ...clearing, proposal: null, why: undone }
   if (tracking.openCalls === 0) return clearing
   return { ...clearing, proposal: null, why: 'tool calls are still without their answers' }
 }
@@ -132,11 +132,10 @@ function leftAfter(freed: number, { expected, high }: ContextTokens): number {
 }
 
 /** From the warning line on, so that only the hard line ever waits for a summary. */
-function prepares(context: PlanContext, used: number): boolean {
+function prepares(context: PlanContext, tokens: ContextTokens): boolean {
   const { policy, scaled } = context
-  return (
-    policy.compact.background && scaled.known && used >= scaled.lines.warning && autoHeld(context) === null
-  )
+  if (!policy.compact.background || !scaled.known || tokens.high < scaled.lines.warning) return false
+  return autoHeld(context) === null && heldByUndo(context, tokens) === null
 }
 
 /** The sources that compact and take notes are never stopped. */

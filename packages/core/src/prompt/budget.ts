@@ -77,13 +77,40 @@ export function proposeSize(sized: SizedRequest, tally: MediaTally, rules: Budge
   return { before, after, limits, drop, fits: isWithin(after, limits) && !areTooLarge(left, sizes) }
 }
 
+export interface AllRules extends BudgetRules {
+  /** Also what the person has just sent: the provider will not have it. */
+  readonly unanswered: boolean
+}
+
+/** All that may go, whatever the limits are: the provider has refused it. */
+export function proposeAll(sized: SizedRequest, tally: MediaTally, rules: AllRules): SizeProposal {
+  const media = mediaOf(tally, sized.messages)
+  const items = media.items.toArray()
+  const before = { bytes: sized.around + media.bytes, images: picturesIn(items).length }
+  const isFree = (item: MediaItem): boolean =>
+    rules.unanswered ? isPersons(item, sized.messages, rules.pins) : mayGo(item, sized.messages, rules.pins)
+  const all = { before, after: before, limits: limitsOf(rules.profile, rules.policy), drop: [], fits: false }
+  return withDropped(all, items.filter(isFree))
+}
+
+/** The same with exactly these left out. */
+export function withDropped(proposal: SizeProposal, drop: readonly MediaItem[]): SizeProposal {
+  const { before, limits } = proposal
+  const after = { bytes: before.bytes - freed(drop), images: before.images - picturesIn(drop).length }
+  return { ...proposal, after, drop, fits: isWithin(after, limits) }
+}
+
 /** What the person has said and nobody has answered stays as it is, and so do pinned records and the model's words. */
-function mayGo(
+function mayGo(item: MediaItem, messages: MessageList, pins?: ReadonlySet<string>): boolean {
+  return item.index <= (lastResponse(messages) ?? -1) && isPersons(item, messages, pins)
+}
+
+function isPersons(
   { index, origin }: MediaItem,
   messages: MessageList,
   pins: ReadonlySet<string> = new Set(),
 ): boolean {
-  if (index > (lastResponse(messages) ?? -1) || pins.has(origin) || origin === '') return false
+  if (pins.has(origin) || origin === '') return false
   return messageAt(messages, index)?.message.role === 'user'
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { contextOf, GOOD, longTalk, run, spanOf } from '../../test/summarize/asking.ts'
-import type { AskOutcome, DirectAsk } from './ask.ts'
+import type { AskOutcome } from './ask.ts'
 import { answered, mostCalls, nextAsk, startChain, unfit } from './chain.ts'
 import { isDone } from './chain-settle.ts'
 

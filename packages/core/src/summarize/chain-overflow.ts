@@ -20,7 +20,19 @@ export function afterOverflow(chain: Chain, gap: AskFailure['gap']): Chain {
   const parted = isFar ? inParts(learnt) : chain
   // One part alone would be what has just failed.
   if ((parted.parts?.parts.length ?? 0) > 1) return parted
-  return chain.drops >= policy.headDrop.retries ? { ...chain, stage: 'local' } : withoutHead(chain, over)
+  if (chain.drops >= policy.headDrop.retries) return { ...chain, stage: 'local' }
+  const shorter = withoutHead(chain, withAnswer(learnt, over))
+  return shorter.stage === 'local' ? withoutHead(chain, over) : shorter
+}
+
+/**
+ * What has to go for the answer to fit as well, where the window is learnt: one that is cut off is another call lost.
+ * An answer may be as long as it likes and seldom is: half of the window is for the conversation in any case.
+ */
+function withAnswer(chain: Chain, over: number | null): number | null {
+  const room = roomFor(chain)
+  if (over === null || room === null || chain.window === null) return over
+  return Math.max(over, tokensIn(chain, chain.material) - Math.max(room, Math.floor(chain.window / 2)))
 }
 
 /** Stripping alone made up for what was too much. */

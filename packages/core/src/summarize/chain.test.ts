@@ -266,6 +266,16 @@ describe('what no model was shown', () => {
     expect(JSON.stringify(asks[1])).toContain('[earlier conversation truncated for compaction retry]')
   })
 
+  it.each([
+    ['leaves room for the answer, where the window is learnt', 2_400, 9],
+    ['is no more than was too much, where there is room for both', 60_000, 3],
+    ['leaves half of a window that is smaller than the longest answer', 1_000, 15],
+  ])('%s', (_, limit, dropped) => {
+    const direct = { model: 'model-a', window: 200_000, outputTokens: 500 }
+    const { asks } = run(contextOf({ direct }), [failure('overflow', { over: 200, limit }), GOOD])
+    expect(asks[1]).toMatchObject({ kind: 'direct', dropped })
+  })
+
   it('kept messages may be dropped at no loss', () => {
     const { done } = run(contextOf({ span: spanOf(longTalk(), 'from', 'done') }), [
       failure('overflow', { over: 200 }),

@@ -46,10 +46,21 @@ function commandPiece(item: FailingCommand, index: number, ranks: ErrorRanks): P
 
 function standing({ isSettled, failures, editedSince }: FailingCommand): string {
   const failed = failures === 1 ? 'failed' : `failed ${failures} times`
-  const changed = editedSince.slice(-NAMED).map(fileName).join(', ')
+  const changed = shortNames(editedSince.slice(-NAMED)).join(', ')
   const after = changed === '' ? '' : ` after changes to ${changed}`
   if (isSettled) return `${failed} and has succeeded since${after}`
   return `${failed} and has not succeeded since${changed === '' ? '' : `; changed since: ${changed}`}`
+}
+
+/** File names; of files that share theirs, the folder as well. */
+function shortNames(paths: readonly string[]): readonly string[] {
+  const names = paths.map(fileName)
+  const isShared = (name: string): boolean => names.indexOf(name) !== names.lastIndexOf(name)
+  const told = paths.map((path, index) => {
+    const name = names[index] ?? path
+    return isShared(name) ? path.split('/').slice(-2).join('/') : name
+  })
+  return [...new Set(told)]
 }
 
 function callPiece({ tool, target, error, uuid }: FailedCall, order: number, rank: number): Piece {

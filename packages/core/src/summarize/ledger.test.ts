@@ -7,7 +7,7 @@ import { ledgerOf } from './ledger.ts'
 const rules = { tokens: 1_500, estimate }
 
 describe('the ledger', () => {
-  it('lists what the work is using by file, newest first, the shared folder once', () => {
+  it('lists what the work is using by file, newest first, paths whole', () => {
     const work = new WorkedSession()
     work.says('Rename parseQuery in the parser.')
     work.reads('/app/src/parser.ts', 'export function parseQuery(rawText: string) {}')
@@ -15,9 +15,9 @@ describe('the ledger', () => {
     work.runs('grep -rn parseQuery src', 'src/lexer.ts:3: parseQuery(input_line)')
     work.edits('/app/src/lexer.ts', 'readQuery(input_line)')
     expect(ledgerOf(work.history, rules).lines).toEqual([
-      'In use (+n: edits), in /app/src/',
-      'lexer.ts +1: readQuery input_line',
-      'parser.ts +1: parseQuery rawText',
+      'In use (+n: edits)',
+      '/app/src/lexer.ts +1: readQuery input_line',
+      '/app/src/parser.ts +1: parseQuery rawText',
     ])
   })
 
@@ -44,7 +44,7 @@ describe('the ledger', () => {
     work.reads('/app/read.ts', 'metName')
     work.edits('/app/new.ts', 'newName')
     const tight = ledgerOf(work.history, { ...rules, tokens: 17 })
-    expect(tight.lines).toEqual(['In use (+n: edits), in /app/', 'new.ts +1: newName', 'read.ts: metName'])
+    expect(tight.lines).toEqual(['In use (+n: edits)', '/app/new.ts +1: newName', '/app/read.ts: metName'])
   })
 
   it('is nothing where nothing was named, and where there is no room', () => {

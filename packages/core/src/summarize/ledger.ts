@@ -62,9 +62,6 @@ function drawn(chosen: readonly Candidate[], rules: LedgerRules): Ledger {
   return { files, names: rest, lines, text, tokens: text === '' ? 0 : rules.estimate.text(text) }
 }
 
-/** Of a path, what is spelt for most files once the shared folder is said. */
-const PARTS = 2
-
 interface Candidate {
   readonly weight: number
   readonly spelt: string
@@ -73,7 +70,7 @@ interface Candidate {
 }
 
 function fileCandidate(file: WeighedFile): Candidate {
-  return { weight: file.weight, spelt: file.path.split('/').slice(-PARTS).join('/'), file, name: null }
+  return { weight: file.weight, spelt: file.path, file, name: null }
 }
 
 function nameCandidate(name: WeighedName): Candidate {

@@ -8,6 +8,9 @@ const ORDER =
 const QUESTION =
   /^(?:(?:so|and|ok(?:ay)?)[,:]?\s+)*(?:shall|should|would|could|can|do|did|may|is it|are you|what|which|how)\b[^\n]*\b(?:i|you|we)\b[^\n]*\?$/i
 const COMMAND = /^\/(?:compact|clear|init|resume)\b/
+/** Words that pose as the system's, or that would set aside what was said before. */
+const POSING =
+  /^\W*(?:system(?: (?:prompt|message|note))?\s*:|(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions|rules|prompts?)\b)/i
 const FENCE = /^\s*(?:```|~~~)/
 const MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
 const NUMBERED = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
@@ -42,6 +45,7 @@ export function neutralVoice(text: string, quoted: ReadonlySet<string> = new Set
 function neutralLine(line: string): string {
   const [, marker = '', said = ''] = MARKER.exec(line) ?? []
   if (COMMAND.test(said)) return `${marker}A command that was given: \`${said.trim()}\``
+  if (POSING.test(said)) return `${marker}Text without any authority: “${said.trim()}”`
   if (ORDER.test(said)) return `${marker}Noted as next: ${said}`
   return QUESTION.test(said.trim()) ? `${marker}Open at the time: ${said}` : line
 }

@@ -42,6 +42,22 @@ describe('the receipt of a compaction', () => {
     })
   })
 
+  it('names what an earlier summary still said of records that were gone already', () => {
+    const work = new WorkedSession()
+    work.says('Amounts are in cents.')
+    work.edits('/app/src/parser.ts', 'readQuery(rawText)')
+    const history = work.teller.view.entries.toArray().map(({ record }) => record)
+    work.compacts('Summary:\nThe person: Amounts are in cents.')
+    const before = work.teller.view.entries.toArray()
+    work.compacts('Summary:\nNothing.')
+    const after = work.teller.view.entries.toArray()
+    const { lost } = receiptOf({ ...rules, before, after, summarised: before, history })
+    expect(lost).toMatchObject({
+      files: [],
+      userMessages: [{ text: 'Amounts are in cents.', uuid: history[0]?.uuid }],
+    })
+  })
+
   it('lists what went, what stayed and what was carried', () => {
     const { before, receipt } = compacted('Summary:')
     const uuids = before.map(({ record }) => record.uuid)
@@ -62,6 +78,8 @@ describe('the receipt of a compaction', () => {
       kept: [before[0]?.record.uuid],
       carried: [{ kind: 'todos', key: 'todos' }],
       lost: { files: [], userMessages: [], errors: [], identifiers: [], moreIdentifiers: 0 },
+      unfit: [],
+      unpinned: [],
       retrievable: [],
     })
   })

@@ -22,6 +22,10 @@ export interface Receipt {
   readonly kept: readonly string[]
   readonly carried: readonly CarriedThing[]
   readonly lost: Losses
+  /** What the summary lacked and found no room to be put back: uuids of messages and results, paths, texts of tasks. */
+  readonly unfit: readonly string[]
+  /** Records that were pinned and summarised all the same: their budget was spent. */
+  readonly unpinned: readonly string[]
   /** Records no longer shown that the log gives back, by id. */
   readonly retrievable: readonly string[]
 }
@@ -48,9 +52,13 @@ export interface Lost {
 
 export interface ReceiptQuestion {
   readonly before: readonly Entry[]
+  /** Records that only earlier summaries still spoke of: what the last of them said and the new view does not is lost. */
+  readonly history?: readonly KnownRecord[]
   readonly after: readonly Entry[]
   readonly summarised: readonly Entry[]
   readonly carried: readonly CarriedThing[]
+  readonly unfit?: readonly string[]
+  readonly unpinned?: readonly string[]
   /** What may be said of a text in a receipt: as for the summary. */
   readonly clean: (text: string) => string
   readonly messages: { readonly each: number }
@@ -60,7 +68,7 @@ export interface ReceiptQuestion {
 const MOST_IDENTIFIERS = 200
 
 export function receiptOf(question: ReceiptQuestion): Receipt {
-  const { before, after, summarised, carried } = question
+  const { before, after, summarised, carried, unfit = [], unpinned = [] } = question
   const shown = new Set(after.map(({ record }) => record.uuid))
   const gone = before.filter(({ record }) => !shown.has(record.uuid)).map(({ record }) => record.uuid)
   const stay = before.filter((entry) => isShown(entry) && shown.has(entry.record.uuid))
@@ -70,25 +78,35 @@ export function receiptOf(question: ReceiptQuestion): Receipt {
     carried: carried.map(({ kind, key }) => ({ kind, key })),
     lost: lossesOf(question),
     retrievable: gone,
+    unfit,
+    unpinned,
   }
 }
 
-function lossesOf({ before, after, clean, messages, estimate }: ReceiptQuestion): Losses {
+function lossesOf(question: ReceiptQuestion): Losses {
+  const { before, after, clean, messages, estimate, history = [] } = question
   const records = before.filter(isShown).map(({ record }) => record)
-  const text = clean(after.map(textOf).join('\n'))
-  const facts = factsOf(records, clean)
+  const inView = new Set(records.map(({ uuid }) => uuid))
+  const said = (entries: readonly Entry[]): string => clean(entries.map(textOf).join('\n'))
+  const [was, is] = [said(before), said(after)]
+  const facts = factsOf([...history.filter(({ uuid }) => !inView.has(uuid)), ...records], clean)
+  const isLost = (uuid: string, saidIn: (text: string) => boolean): boolean =>
+    !saidIn(is) && (inView.has(uuid) || saidIn(was))
   const rules = { eachTokens: messages.each, estimate }
-  const identifiers = lostIdentifiers(records, text)
+  const identifiers = lostIdentifiers(records, is)
   return {
-    files: facts.files.flatMap(({ path, uuid }) => (mentionsFile(text, path) ? [] : [{ text: path, uuid }])),
-    userMessages: facts.messages.flatMap((message) =>
-      mustHold(message, rules).every((part) => text.includes(part))
-        ? []
-        : [{ text: message.text, uuid: message.uuid }],
-    ),
-    errors: facts.commands.flatMap(({ error, uuid }) =>
-      text.includes(error.trim()) ? [] : [{ text: error, uuid }],
-    ),
+    files: facts.files
+      .filter(({ path, uuid }) => isLost(uuid, (text) => mentionsFile(text, path)))
+      .map(({ path, uuid }) => ({ text: path, uuid })),
+    userMessages: facts.messages
+      .filter((message) => {
+        const parts = mustHold(message, rules)
+        return isLost(message.uuid, (text) => parts.every((part) => text.includes(part)))
+      })
+      .map(({ text, uuid }) => ({ text, uuid })),
+    errors: facts.commands
+      .filter(({ error, uuid }) => isLost(uuid, (text) => text.includes(error.trim())))
+      .map(({ error, uuid }) => ({ text: error, uuid })),
     identifiers: identifiers.slice(0, MOST_IDENTIFIERS),
     moreIdentifiers: Math.max(0, identifiers.length - MOST_IDENTIFIERS),
   }

@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { pinRecord } from '../../src/engine/rewrite/pin-record.ts'
-import type { Carrier, SessionRecord } from '../../src/index.ts'
-import { acted, carrierOf, compacted, SUMMARY } from './roomy.ts'
+import {
+  append,
+  type Carrier,
+  commitCompaction,
+  type Deadlines,
+  planCompaction,
+  prepareCompaction,
+  type SessionRecord,
+} from '../../src/index.ts'
+import { acted, carrierOf, compacted, deadlines, type Roomy, SUMMARY } from './roomy.ts'
 import { ofType, open, shown, told } from './rounds.ts'
 import { say, text } from './spoken-model.ts'
 
@@ -61,6 +69,76 @@ describe('a compaction', () => {
     ])
   })
 
+  it('overrules a veto above the blocking line, also where a person asks', async () => {
+    const hooks = { preCompact: [{ name: 'no', run: () => ({ block: 'not now' }) }] }
+    const made = await open({ window: 64_000, room: { hooks } }, told(9, 5_500))
+    expect((await compacted(made)).ok).toBe(true)
+    expect(ofType(made, 'veto-overruled').length).toBe(1)
+    const below = await open({ window: 64_000, room: { hooks } }, told(3, 5_500))
+    expect(await compacted(below)).toMatchObject({ ok: false, reason: 'blocked' })
+  })
+
+  it('says that it is over, however it ends, and once', async () => {
+    const phases = (made: Roomy): readonly string[] => ofType(made, 'phase').map(({ phase }) => phase)
+    const plans = async (made: Roomy, text: string): Promise<void> => {
+      const { run, host, room } = made
+      const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, room })
+      if (!plan.ok) throw new Error(plan.message)
+      const draft = await acted(made, prepareCompaction(run, room, plan))
+      if (draft.ok)
+        await acted(made, commitCompaction(run, room, { ...draft, summary: { ...draft.summary, text } }))
+    }
+    const refused = await open()
+    await plans(refused, ' ')
+    expect(phases(refused)).toEqual(['compacting', 'done', 'done'])
+    const unwritten = await open({ room: { writeSummary: async () => null } })
+    await plans(unwritten, '')
+    expect(phases(unwritten)).toEqual(['compacting', 'done'])
+    expect((await compacted(unwritten)).ok).toBe(false)
+    expect(phases(unwritten).slice(2)).toEqual(['compacting', 'done'])
+  })
+
+  it('gives signs of life while its summary is waited for', async () => {
+    let wait = 3
+    const patient: Deadlines = {
+      within: async (ms, work, signal) => {
+        if (ms !== 30_000 || wait === 0) return deadlines.within(ms, work, signal)
+        wait -= 1
+        return { ok: false, why: 'timeout' }
+      },
+    }
+    const made = await open({ room: { deadlines: patient } })
+    expect((await compacted(made)).ok).toBe(true)
+    expect(ofType(made, 'keep-alive').length).toBe(3)
+  })
+
+  it('tells what the calls for its summary took, failed ones included, and which line it was', async () => {
+    const usage = { input_tokens: 10, cache_read_input_tokens: 100, cache_creation_input_tokens: 5 }
+    const made = await open({
+      byChain: true,
+      replies: [
+        { ...say(text('no')), usage },
+        { ...say(text('<summary>\nRead.\n</summary>')), usage },
+      ],
+    })
+    const end = await compacted(made, { firedBy: 'price' })
+    if (!end.ok) throw new Error(end.message)
+    const { calls, input, cacheRead, cacheWritten } = end.compaction.usage
+    expect([calls, input, cacheRead, cacheWritten]).toEqual([2, 20, 200, 10])
+    expect(end.compaction.firedBy).toBe('price')
+  })
+
+  it('that found no summary tells what was tried', async () => {
+    const made = await open({
+      byChain: true,
+      replies: Array.from({ length: 9 }, () => say(text('no'))),
+      policy: { compact: { chain: { local: 'never' } } },
+    })
+    const end = await compacted(made)
+    expect(end).toMatchObject({ ok: false, reason: 'no-summary', fallbackReason: expect.any(String) })
+    expect(!end.ok && (end.steps?.length ?? 0)).toBeGreaterThan(0)
+  })
+
   it('tells what left the view, and not what is kept', async () => {
     const teller = told()
     const made = await open({}, teller)
@@ -92,6 +170,34 @@ describe('a compaction', () => {
     expect(ofType(made, 'restored').map(({ keys, shed }) => [keys, shed])).toEqual([
       [['files:new'], ['files:old']],
     ])
+  })
+
+  it('sheds the oldest, also where what stayed the same stands in front', async () => {
+    const shown = new Map([
+      ['new', 'same'],
+      ['old', 'same'],
+    ])
+    const files: Carrier = {
+      ...carrierOf('files', { text: '' }),
+      kind: 'files',
+      render: async function* () {
+        for (const [id, words] of shown)
+          yield {
+            id,
+            attachment: { type: 'file', content: `${id} ${words} ${'abc '.repeat(700)}` },
+            source: id,
+            sheddable: 'files',
+          }
+      },
+    }
+    const made = await open({ policy: { compact: { carriersFirst: true } }, room: { carriers: [files] } })
+    expect((await compacted(made)).ok).toBe(true)
+    const content = [{ type: 'text', text: `said ${'abc '.repeat(3_000)}` }]
+    const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
+    await acted(made, append(made.run, [{ type: 'assistant', message }]))
+    shown.set('new', 'changed')
+    expect((await compacted(made, { target: 1_700 })).ok).toBe(true)
+    expect(ofType(made, 'restored').at(-1)).toMatchObject({ keys: ['files:new'], shed: ['files:old'] })
   })
 
   it('names what fills the floor', async () => {

@@ -33,6 +33,50 @@ describe('a draft', () => {
     expect(shown(made)).toContain('written by hand')
   })
 
+  it('that was edited is committed without secrets, and its receipt says what it now lacks', async () => {
+    const made = await open()
+    const draft = await drafted(made)
+    expect(draft.receipt.lost.userMessages).toEqual([])
+    const secret = `sk-ant-api03-${'aB3dE6gH9k'.repeat(9)}`
+    const text = `Summary:\nwritten by hand, key ${secret}`
+    const end = await committed(made, { ...draft, summary: { ...draft.summary, text } })
+    if (!end.ok) throw new Error(end.message)
+    expect(end.compaction.receipt.lost.userMessages.map((lost) => lost.text)).toEqual(['look at the login'])
+    expect(end.compaction.receipt.lost.files.length).toBe(3)
+    expect([shown(made).includes(secret), shown(made).includes('look at the login')]).toEqual([false, false])
+  })
+
+  it('has a receipt that names what found no room to be put back', async () => {
+    const made = await open({ policy: { ledger: { filesTokens: 1 } } })
+    const { receipt } = await drafted(made)
+    expect(receipt.unfit.map((path) => path.replace(/\d+/, 'n'))).toEqual(Array(3).fill('/src/call-n.ts'))
+  })
+
+  it('has a receipt that tells what came meanwhile as kept', async () => {
+    const made = await open()
+    const draft = await drafted(made)
+    const late = { role: 'user' as const, content: 'by the way' }
+    await acted(made, append(made.run, [{ type: 'user', message: late }]))
+    const uuid = made.run.state.session.records.at(-1)?.uuid
+    const end = await committed(made, draft)
+    expect(draft.receipt.kept).toEqual([])
+    expect(end.ok && end.compaction.receipt.kept).toEqual([uuid])
+  })
+
+  it('is refused where a message of what it summarises was pinned meanwhile', async () => {
+    const teller = told()
+    const made = await open({}, teller)
+    const draft = await drafted(made)
+    await acted(made, pinRecord(made.run, teller.records[2]?.uuid ?? '', true))
+    const { position } = made.run.state
+    expect(await committed(made, draft)).toMatchObject({
+      ok: false,
+      reason: 'superseded',
+      message: expect.stringContaining('pinned'),
+    })
+    expect(made.run.state.position).toBe(position)
+  })
+
   it('is refused where its summary was emptied', async () => {
     const made = await open()
     const draft = await drafted(made)
@@ -161,5 +205,33 @@ describe('a pin', () => {
       ok: false,
       reason: 'unknown-record',
     })
+  })
+
+  it('of a record that is no longer shown says so, and counts once it is shown again', async () => {
+    const teller = told()
+    const target = teller.records[2]?.uuid ?? ''
+    const made = await open({}, teller)
+    await compacted(made)
+    const note = expect.stringContaining('no longer')
+    expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true, note })
+    expect((await undone(made)).ok).toBe(true)
+    expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
+    const end = await compacted(made)
+    expect(end.ok && end.compaction.receipt.kept).toContain(target)
+  })
+
+  it('beyond the budget is summarised, and plan, event and receipt say so', async () => {
+    const teller = told()
+    const [first, last] = [teller.records[2]?.uuid ?? '', teller.records.at(-2)?.uuid ?? '']
+    const made = await open({ policy: { compact: { pinTokens: 2_200 } } }, teller)
+    for (const target of [first, last]) await acted(made, pinRecord(made.run, target, true))
+    const draft = await drafted(made)
+    expect(draft.plan.notes).toEqual([expect.stringContaining(first)])
+    const end = await committed(made, draft)
+    expect(end.ok && [end.compaction.notes, end.compaction.receipt.unpinned]).toEqual([
+      draft.plan.notes,
+      [first],
+    ])
+    expect(end.ok && end.compaction.receipt.kept).toContain(last)
   })
 })

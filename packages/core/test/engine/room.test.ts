@@ -1,7 +1,7 @@
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import type { Failure, TurnEvent, TurnHost } from '../../src/index.ts'
-import { largeRound, type Roomy, type RoomyOptions, roomy, SUMMARY } from './roomy.ts'
+import { compacted, largeRound, type Roomy, type RoomyOptions, roomy, SUMMARY, undone } from './roomy.ts'
 import { play, type Spoken, say, text, use } from './spoken-model.ts'
 
 const OVERFLOW: Failure = { kind: 'overflow', retryable: false, message: 'prompt is too long' }
@@ -97,6 +97,27 @@ describe('room is made before a request', () => {
     const { end, events } = await turn(made)
     expect([end, made.asked.length]).toEqual(['full', 0])
     expect(events.at(-1)).toMatchObject({ outcome: { message: 'The host gave no summary.' } })
+  })
+})
+
+describe('what was undone', () => {
+  const undoneAt = async (rounds: number): Promise<Roomy> => {
+    const fine = { ...say(text('Fine.')), usage: { input_tokens: 44_500 } }
+    const made = await open(rounds, { replies: [fine, fine] })
+    expect((await compacted(made)).ok).toBe(true)
+    expect((await undone(made)).ok).toBe(true)
+    return made
+  }
+
+  it('is not done again for the sake of caution before something was answered', async () => {
+    const made = await undoneAt(7)
+    expect((await turn(made)).types).toEqual([])
+    expect((await turn(made)).types).toEqual(['planned', 'compact'])
+  })
+
+  it('is not done again by a turn without a prompt', async () => {
+    const made = await undoneAt(8)
+    expect((await turn(made, null)).types.filter((type) => type === 'compact')).toEqual([])
   })
 })
 

@@ -1,5 +1,5 @@
 /** A model of the Messages API: looked up in the catalogue, or described by whoever names it. */
-import { type JsonObject, type PriceList, TidemarkError } from '@tidemark/core'
+import type { JsonObject, PriceList } from '@tidemark/core'
 import {
   type Catalogue,
   type Credentials,
@@ -11,8 +11,10 @@ import {
   profileFor,
   withModels,
 } from '@tidemark/wire'
-import { createAnthropicModel } from '../http/anthropic-model.ts'
-import type { ModelChoice } from './model-choice.ts'
+import { show } from '../home/show.ts'
+import { type AnthropicModelOptions, createAnthropicModel } from '../http/anthropic-model.ts'
+import type { ModelChoice, Retry } from './model-choice.ts'
+import { badOption as bad, checkNames } from './option-names.ts'
 
 export interface AnthropicOptions {
   /** `ANTHROPIC_API_KEY` unless given. */
@@ -50,10 +52,11 @@ export interface GivenPrices {
 export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoice {
   if (typeof id !== 'string' || id.trim() === '')
     throw bad('model', 'anthropic(id): expected the id of a model, as in anthropic("claude-sonnet-5-5").')
+  checkNames(`anthropic("${id}")`, options, NAMES)
   const catalogue = described(id, options)
   const { entry, notes } = entryOf(catalogue, id, options)
   const credentials = credentialsOf(id, options)
-  const baseUrl = options.baseUrl ?? variable('ANTHROPIC_BASE_URL')
+  const baseUrl = baseUrlOf(id, options)
   return {
     id,
     profile: profileFor(entry),
@@ -61,18 +64,31 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
     maxOutput: entry.maxOutput,
     pricesOf: pricesIn(catalogue),
     weights: (policy) => estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy),
-    connect: ({ clock, network }) =>
+    connect: ({ clock, network, onRetry }) =>
       createAnthropicModel({
         credentials,
         clock,
         network,
-        ...(baseUrl === undefined ? {} : { baseUrl: baseUrl.replace(/\/+$/, '') }),
+        ...(baseUrl === undefined ? {} : { baseUrl }),
+        ...(onRetry === undefined ? {} : { onRetry: retryTeller(onRetry) }),
         ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
       }),
     parameters: options.parameters ?? {},
     notes,
   }
 }
+
+const NAMES: readonly (keyof AnthropicOptions)[] = [
+  'apiKey',
+  'authToken',
+  'baseUrl',
+  'fetch',
+  'window',
+  'maxOutput',
+  'prices',
+  'like',
+  'parameters',
+]
 
 /** The catalogue, with what the caller says of the model laid over it. */
 function described(id: string, { window, maxOutput, prices, like }: AnthropicOptions): Catalogue {
@@ -133,11 +149,23 @@ function credentialsOf(id: string, { apiKey, authToken }: AnthropicOptions): Cre
   )
 }
 
+function baseUrlOf(id: string, { baseUrl }: AnthropicOptions): string | undefined {
+  const given = baseUrl ?? variable('ANTHROPIC_BASE_URL')
+  if (given === undefined) return undefined
+  const isUrl = URL.canParse(given) && /^https?:$/.test(new URL(given).protocol)
+  if (isUrl) return given.replace(/\/+$/, '')
+  const name = baseUrl === undefined ? 'ANTHROPIC_BASE_URL' : 'baseUrl'
+  throw bad(
+    'baseUrl',
+    `anthropic("${id}"): ${name} is ${show(given)}; expected an address such as https://api.anthropic.com.`,
+  )
+}
+
+function retryTeller(tell: (retry: Retry) => void): NonNullable<AnthropicModelOptions['onRetry']> {
+  return ({ failure, attempt, delayMs }) => tell({ cause: failure, delayMs, attempt: attempt + 1 })
+}
+
 function variable(name: string): string | undefined {
   const value = process.env[name]
   return value === undefined || value === '' ? undefined : value
-}
-
-function bad(option: string, message: string): TidemarkError {
-  return new TidemarkError('bad-option', message, { details: { option } })
 }

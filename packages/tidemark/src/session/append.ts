@@ -15,21 +15,23 @@ import {
   type Unlinked,
   undoings,
 } from '@tidemark/core'
-import { arrivingRecord } from './arriving-record.ts'
-import { checkOpen, type Desk, deskRun, promptRun, told } from './desk.ts'
+import { answeredBy, arrivingRecord, checkResults } from './arriving-record.ts'
+import { type Desk, deskRun, promptRun, told, working } from './desk.ts'
 import { drain } from './event-stream.ts'
 import { checkedSaid, type Said } from './messages.ts'
-import { responseRecords, sayReply } from './response.ts'
+import { recordsOfResponse, responseRecords, sayReply } from './response.ts'
 
 /** uuids of the records, in order: a response has one for each of its blocks. */
 export async function appendSaid(desk: Desk, given: readonly unknown[]): Promise<readonly string[]> {
-  checkOpen(desk)
-  const uuids: string[] = []
-  for (const work of worksOf(desk, given.map(checkedSaid))) uuids.push(...(await written(desk, work)))
-  return uuids
+  return working(desk, async () => {
+    const uuids: string[] = []
+    for (const work of worksOf(desk, given.map(checkedSaid))) uuids.push(...(await work()))
+    return uuids
+  })
 }
 
-type Work = () => AsyncGenerator<TurnEvent, Halt | null>
+/** Gives back the uuids of its records. */
+type Work = () => Promise<readonly string[]>
 
 /** One batch for all that comes in a row; a response goes in by itself, since it ends the call that it answers. */
 function worksOf(desk: Desk, said: readonly Said[]): readonly Work[] {
@@ -37,7 +39,7 @@ function worksOf(desk: Desk, said: readonly Said[]): readonly Work[] {
   let others: Said[] = []
   const flush = (): void => {
     const group = others
-    if (group.length > 0) works.push(() => appendOthers(desk, group))
+    if (group.length > 0) works.push(() => written(desk, () => appendOthers(desk, group)))
     others = []
   }
   for (const one of said) {
@@ -45,7 +47,7 @@ function worksOf(desk: Desk, said: readonly Said[]): readonly Work[] {
     else {
       flush()
       const reply = sayReply(one, { ids: desk.settings.ids, model: desk.fitted.choice.id })
-      works.push(() => appendReply(desk, reply))
+      works.push(async () => repeated(desk, reply) ?? (await written(desk, () => appendReply(desk, reply))))
     }
   }
   flush()
@@ -55,7 +57,9 @@ function worksOf(desk: Desk, said: readonly Said[]): readonly Work[] {
 /** Another process may have written meanwhile: that is taken in, and what is said comes behind it. */
 const MOST_TRIES = 8
 
-async function written(desk: Desk, work: Work): Promise<readonly string[]> {
+type Writing = () => AsyncGenerator<TurnEvent, Halt | null>
+
+async function written(desk: Desk, work: Writing): Promise<readonly string[]> {
   for (let tried = 0; tried < MOST_TRIES; tried += 1) {
     const records: SessionRecord[] = []
     const halt = await drain({ events: work(), onEvent: (event) => told(desk, event) }, (event) => {
@@ -83,14 +87,29 @@ function refused({ id }: Desk, halt: Halt): TidemarkError {
 
 async function* appendOthers(desk: Desk, said: readonly Said[]): AsyncGenerator<TurnEvent, Halt | null> {
   const run = promptRun(desk)
-  const bodies: Unlinked[] = []
-  for (const one of said) {
-    if (one.role === 'attachment')
-      bodies.push({ type: 'attachment', isMeta: true, attachment: one.attachment })
-    else bodies.push(yield* arrivingRecord(run, one.content))
+  const results = answeredBy(said)
+  if (results.length > 0 && desk.busyWith === 'run')
+    throw new TidemarkError('busy', 'append: a run is under way, and the results in it are its own.')
+  checkResults(run.state.session, results, desk.arriving)
+  for (const id of results) desk.arriving.add(id)
+  try {
+    const bodies: Unlinked[] = []
+    for (const one of said) bodies.push(yield* bodyOf(run, one))
+    const speaks = said.some(({ role }) => role === 'user')
+    return yield* append(run, [...(speaks ? undoings(run) : []), ...bodies])
+  } finally {
+    for (const id of results) desk.arriving.delete(id)
   }
-  const speaks = said.some(({ role }) => role === 'user')
-  return yield* append(run, [...(speaks ? undoings(run) : []), ...bodies])
+}
+
+async function* bodyOf(run: TurnRun, said: Said): AsyncGenerator<TurnEvent, Unlinked> {
+  if (said.role !== 'attachment') return yield* arrivingRecord(run, said.content)
+  return { type: 'attachment', isMeta: true, attachment: said.attachment }
+}
+
+/** A response that is there already is not said twice; one that answers a request is, whatever its id. */
+function repeated({ pending, shared }: Desk, reply: Reply): readonly string[] | null {
+  return pending === null ? recordsOfResponse(shared.state.session, reply) : null
 }
 
 async function* appendReply(desk: Desk, reply: Reply): AsyncGenerator<TurnEvent, Halt | null> {
@@ -99,11 +118,16 @@ async function* appendReply(desk: Desk, reply: Reply): AsyncGenerator<TurnEvent,
   const run: TurnRun = deskRun(desk)
   const bodies = responseRecords(reply)
   const { pending } = desk
-  desk.pending = null
   if (pending === null) return yield* append(run, bodies)
   const { message } = reply
+  const { lineage, watch } = run.state
   const { halt } = yield* closeCall(run, pending, { message, bodies, isSaid: true })
-  if (halt !== null) return halt
+  if (halt !== null) {
+    // It is not in the log: what was learnt of it would be learnt again with the next try.
+    run.state = { ...run.state, lineage, watch }
+    return halt
+  }
+  if (desk.pending === pending) desk.pending = null
   yield { type: 'answered', reply, usage: message.usage ?? null, forecast: pending.forecast }
   return yield* afterAnswer(run, reply)
 }

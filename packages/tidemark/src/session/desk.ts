@@ -15,8 +15,9 @@ import {
   type TurnHost,
   type TurnRun,
 } from '@tidemark/core'
-import type { FittedModel } from './fitted-model.ts'
+import { type FittedModel, heardModel, heardSummariser } from './fitted-model.ts'
 import { createListeners, type Listeners } from './listeners.ts'
+import { badOption } from './option-names.ts'
 import type { Carriers, SessionPlace, TidemarkOptions } from './options.ts'
 import type { SessionEvent } from './session-event.ts'
 import type { Settings } from './settings.ts'
@@ -45,15 +46,18 @@ export interface Desk {
   sections: readonly PlacedSection[]
   /** The request that was handed out and whose response has not come. */
   pending: OpenedCall | null
+  /** Calls whose results are on their way into the log. */
+  readonly arriving: Set<string>
   /** The act that has the session; null where none does. */
   busyWith: string | null
-  /** Resolves when that act is over. */
-  idle: Promise<void>
-  /** Calls a run off; does nothing where there is none. */
-  callOff: () => void
+  /** Everything under way: each resolves when it is over, however it ends. */
+  readonly works: Set<Promise<unknown>>
+  /** Calls off everything that is under way; done once, when the session is closed. */
+  readonly stop: AbortController
   /** We have written, so that nobody else can until we let go. */
   isWriter: boolean
-  isClosed: boolean
+  /** Resolves when it is closed; null while it is open. */
+  closing: Promise<void> | null
 }
 
 export interface DeskStart {
@@ -69,24 +73,26 @@ export async function openDesk(id: string, start: DeskStart): Promise<Desk> {
   const { settings, options, fitted, summariser, tools, sections } = start
   const state = await openSession(settings.journal, id)
   const gate = createGate()
+  const listeners = createListeners(options.onEvent)
   return {
     id,
     settings,
     options,
     carriers: carriersFor(options.carriers, { id, log: settings.logOf(id) }),
-    summariser,
+    summariser: heardSummariser(summariser, settings, listeners),
     shared: gated(shareSession(state), gate),
-    listeners: createListeners(options.onEvent),
+    listeners,
     gate,
-    fitted,
+    fitted: heardModel(fitted, settings, listeners),
     tools: tools ?? rememberedTools(state, settings),
     sections,
     pending: null,
+    arriving: new Set(),
     busyWith: null,
-    idle: Promise.resolve(),
-    callOff: () => {},
+    works: new Set(),
+    stop: new AbortController(),
     isWriter: false,
-    isClosed: false,
+    closing: null,
   }
 }
 
@@ -120,6 +126,27 @@ function rememberedTools({ told }: SessionState, { historyTool: own }: Settings)
 
 export function deskRun(desk: Desk, signal?: Signal): TurnRun {
   return runOn(desk.shared, hostOf(desk), signal === undefined ? {} : { signal })
+}
+
+/** The same for an act that whoever closes the session calls off. */
+export function actRun(desk: Desk, ...signals: readonly (AbortSignal | undefined)[]): TurnRun {
+  const given = signals.filter((signal) => signal !== undefined)
+  if (!given.every((signal) => signal instanceof AbortSignal))
+    throw badOption('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
+  return deskRun(desk, AbortSignal.any([desk.stop.signal, ...given]))
+}
+
+/** Work that `close` waits for. */
+export async function working<T>(desk: Desk, work: () => Promise<T>): Promise<T> {
+  checkOpen(desk)
+  const done = work()
+  tracked(desk, done)
+  return done
+}
+
+function tracked({ works }: Desk, work: Promise<unknown>): void {
+  const over: Promise<unknown> = work.catch(() => {}).finally(() => works.delete(over))
+  works.add(over)
 }
 
 /** For what is said from outside: it waits where a reply is coming in. */
@@ -186,17 +213,16 @@ export function claim(desk: Desk, act: string): () => void {
   if (desk.busyWith !== null) throw busy(desk, act)
   desk.busyWith = act
   const over = Promise.withResolvers<void>()
-  desk.idle = over.promise
+  tracked(desk, over.promise)
   return () => {
     desk.busyWith = null
-    desk.callOff = () => {}
     desk.gate.open()
     over.resolve()
   }
 }
 
-export function checkOpen({ isClosed, id }: Desk): void {
-  if (isClosed) throw new TidemarkError('closed', `The session ${id} was closed: open it again.`)
+export function checkOpen({ closing, id }: Desk): void {
+  if (closing !== null) throw new TidemarkError('closed', `The session ${id} was closed: open it again.`)
 }
 
 function busy({ id, busyWith }: Desk, act: string): TidemarkError {

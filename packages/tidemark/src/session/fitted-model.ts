@@ -4,12 +4,14 @@ import {
   type Estimator,
   type JsonObject,
   type Model,
+  type OtherSummariser,
   type Profile,
   type RegisterRules,
   registerRules,
   type ScaledPolicy,
   scalePolicy,
 } from '@tidemark/core'
+import type { Listeners } from './listeners.ts'
 import type { ModelChoice } from './model-choice.ts'
 import type { Settings } from './settings.ts'
 
@@ -23,7 +25,7 @@ export interface FittedModel {
 }
 
 export function fitModel(choice: ModelChoice, settings: Settings): FittedModel {
-  const { policy, switches, clock, options } = settings
+  const { policy, switches, options } = settings
   const estimator = createEstimator(choice.weights(policy.estimate))
   const scaled = scalePolicy(policy, { window: choice.window, maxOutput: choice.maxOutput }, switches)
   const rules = registerRules({
@@ -34,12 +36,33 @@ export function fitModel(choice: ModelChoice, settings: Settings): FittedModel {
   })
   return {
     choice,
-    port: choice.connect({ clock, network: policy.turn.network }),
+    port: connected(choice, settings),
     estimator,
     scaled,
     rules,
     parameters: withBetas({ max_tokens: usualOutput(choice, scaled), ...choice.parameters }, choice.profile),
   }
+}
+
+function connected({ connect }: ModelChoice, { clock, policy }: Settings, listeners?: Listeners): Model {
+  const { network } = policy.turn
+  if (listeners === undefined) return connect({ clock, network })
+  return connect({ clock, network, onRetry: (retry) => listeners.emit({ type: 'retrying', ...retry }) })
+}
+
+/** The same model, whose retries are told to those who listen to one session. */
+export function heardModel(fitted: FittedModel, settings: Settings, listeners: Listeners): FittedModel {
+  return { ...fitted, port: connected(fitted.choice, settings, listeners) }
+}
+
+export function heardSummariser(
+  other: OtherSummariser | null,
+  settings: Settings,
+  listeners: Listeners,
+): OtherSummariser | null {
+  const { summariser: choice } = settings.options
+  if (other === null || choice === undefined) return other
+  return { ...other, port: connected(choice, settings, listeners) }
 }
 
 const USUAL_OUTPUT = 8_192

@@ -1,5 +1,14 @@
 /** A model as a session needs it: how to reach it, what it can do, how large it is and what it costs. */
-import type { Clock, EstimatorWeights, JsonObject, Model, Policy, PriceList, Profile } from '@tidemark/core'
+import type {
+  Clock,
+  EstimatorWeights,
+  Failure,
+  JsonObject,
+  Model,
+  Policy,
+  PriceList,
+  Profile,
+} from '@tidemark/core'
 
 /** Made by `anthropic(…)`. A provider of your own fills it in by hand. */
 export interface ModelChoice {
@@ -14,6 +23,7 @@ export interface ModelChoice {
   readonly pricesOf: PriceList
   /** What token estimates start from. */
   readonly weights: (policy: Policy['estimate']) => EstimatorWeights
+  /** Called once for each session, and for its summariser. */
   readonly connect: (settings: ConnectSettings) => Model
   /** Fields of every request beside tools, system and messages: `max_tokens`, `thinking` … */
   readonly parameters: JsonObject
@@ -24,4 +34,12 @@ export interface ModelChoice {
 export interface ConnectSettings {
   readonly clock: Clock
   readonly network: Policy['turn']['network']
+  /** Told before each wait for another try. `attempt`: how many have failed. */
+  readonly onRetry?: (retry: Retry) => void
+}
+
+export interface Retry {
+  readonly cause: Failure
+  readonly delayMs: number
+  readonly attempt: number
 }

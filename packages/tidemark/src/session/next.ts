@@ -8,6 +8,7 @@ import {
   type Halt,
   isPrompt,
   measureNow,
+  messagesOf,
   type OpenedCall,
   openCalls,
   type Payload,
@@ -19,9 +20,10 @@ import {
   type TurnRun,
 } from '@tidemark/core'
 import { bodyText, encodeRequest } from '@tidemark/wire'
-import { claim, type Desk, deskRun, hostOf, takeIn, told } from './desk.ts'
+import { actRun, claim, type Desk, hostOf, takeIn, told } from './desk.ts'
 import { drain } from './event-stream.ts'
 import { haltWords } from './halt-words.ts'
+import { checkNames } from './option-names.ts'
 import { type ToolDefinitions, type Tools, toolsetOf } from './tools.ts'
 
 export interface NextOptions {
@@ -29,6 +31,8 @@ export interface NextOptions {
   readonly tools?: Tools | ToolDefinitions
   /** The system prompt from now on; that of the session unless given. */
   readonly system?: SystemPrompt | CallerPrompt
+  /** Calls that have no result are answered by a word that says so; without it they have to be answered first. */
+  readonly settle?: boolean
   readonly signal?: AbortSignal
 }
 
@@ -36,7 +40,19 @@ export interface NextOptions {
 export type RequestBody = Omit<Payload, 'betas'>
 
 /** `Body` is for the types of an SDK, as in `next<Anthropic.MessageCreateParamsNonStreaming>()`. */
-export type NextOutcome<Body = RequestBody> = ReadyRequest<Body> | (Halt & { readonly message: string })
+export type NextOutcome<Body = RequestBody> =
+  | ReadyRequest<Body>
+  | OpenCalls
+  | (Halt & { readonly message: string })
+
+/** Calls of the newest response wait for their results. Nothing was changed. */
+export interface OpenCalls {
+  readonly ok: false
+  readonly reason: 'open-calls'
+  /** Their ids. */
+  readonly calls: readonly string[]
+  readonly message: string
+}
 
 export interface ReadyRequest<Body = RequestBody> {
   readonly ok: true
@@ -54,21 +70,30 @@ export interface ReadyRequest<Body = RequestBody> {
 }
 
 export async function nextRequest<Body>(desk: Desk, options: NextOptions = {}): Promise<NextOutcome<Body>> {
+  checkNames('next', options, ['tools', 'system', 'settle', 'signal'])
   const tools = options.tools === undefined ? null : toolsetOf({ tools: options.tools })
   const sections = options.system === undefined ? null : placeSections(options.system)
   const release = claim(desk, 'next')
   try {
     if (tools !== null) desk.tools = tools
     if (sections !== null) desk.sections = sections
-    const run = deskRun(desk, options.signal)
+    const run = actRun(desk, options.signal)
     await takeIn(desk, run)
+    const open = openCalls(desk.shared.state.flat)
+    if (open.length > 0 && options.settle !== true) return waiting(open)
     const ready = await drain({ events: requestEvents(run), onEvent: (event) => told(desk, event) })
-    if ('ok' in ready) return { ...ready, message: haltWords(ready) }
+    if ('ok' in ready) return { ...ready, message: haltWords(ready, messagesOf(desk.shared.state.flat)) }
     desk.pending = ready
     return readyOf<Body>(desk, ready)
   } finally {
     release()
   }
+}
+
+function waiting(open: ReturnType<typeof openCalls>): OpenCalls {
+  const calls = open.map(({ id }) => id)
+  const message = `next: no result for ${calls.join(', ')}. Append toolResult(id, …) for each, or give { settle: true } to go on without.`
+  return { ok: false, reason: 'open-calls', calls, message }
 }
 
 async function* requestEvents(run: TurnRun): AsyncGenerator<TurnEvent, OpenedCall | Halt> {

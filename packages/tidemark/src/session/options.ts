@@ -16,10 +16,10 @@ import {
   type Policy,
   placeSections,
   type SystemPrompt,
-  TidemarkError,
 } from '@tidemark/core'
 import { show } from '../home/show.ts'
 import type { ModelChoice } from './model-choice.ts'
+import { badOption as bad, checkNames } from './option-names.ts'
 import type { SessionEvent } from './session-event.ts'
 
 export interface TidemarkOptions {
@@ -111,7 +111,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
     'a list of carriers, or a function that gives one',
     (value) => Array.isArray(value) || typeof value === 'function',
   ),
-  hooks: object,
+  hooks: checkHooks,
   cleanups: list('clean-ups'),
   source: wants('a text such as "sdk" or "agent:review"', (value) => typeof value === 'string'),
   interactive: flag,
@@ -129,12 +129,52 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   deadlines: port('within'),
 }
 
+const HOOKS: readonly (keyof CompactHooks)[] = ['preCompact', 'sessionStart', 'postCompact']
+
+function checkHooks(value: unknown): string | null {
+  if (!isObject(value)) return 'an object with preCompact, sessionStart or postCompact'
+  checkNames('hooks', value, HOOKS)
+  for (const [name, hooks] of Object.entries(value))
+    if (hooks !== undefined && !(Array.isArray(hooks) && hooks.every(isHook)))
+      throw bad('hooks', `hooks.${name}: expected a list of { name, run(input, signal), timeoutSeconds }.`)
+  return null
+}
+
+function isHook(hook: unknown): boolean {
+  return isObject(hook) && typeof hook.name === 'string' && typeof hook.run === 'function'
+}
+
+/** What `open` takes of the same options, each checked in the same way. */
+export function checkOwnOptions(who: string, options: unknown, others: readonly string[]): void {
+  if (!isObject(options)) throw bad('options', `${who}: expected options, found ${show(options)}.`)
+  checkNames(who, options, [...others, ...OWN])
+  for (const name of OWN) checkOption(who, name, options[name])
+  if (options.system !== undefined) placeSections(options.system as SystemPrompt)
+}
+
+const OWN: readonly (keyof TidemarkOptions)[] = [
+  'system',
+  'model',
+  'carriers',
+  'hooks',
+  'cleanups',
+  'source',
+  'interactive',
+  'autonomous',
+  'onEvent',
+]
+
+export function checkModel(who: string, model: unknown): void {
+  checkOption(who, 'model', model ?? null)
+}
+
 /** Throws `bad-option` (or `bad-policy`, `bad-home`) for the first thing that is wrong. */
 export function checkOptions(options: TidemarkOptions): void {
   if (!isObject(options)) throw bad('options', 'createTidemark: expected options, with a model at least.')
   if (options.model === undefined)
     throw bad('model', 'createTidemark: no model. Give one, as in { model: anthropic("claude-sonnet-5-5") }.')
-  for (const [name, value] of Object.entries(options)) checkOption(name, value)
+  checkNames('createTidemark', options, Object.keys(CHECKS))
+  for (const [name, value] of Object.entries(options)) checkOption('createTidemark', name, value)
   if (options.memory === true && (options.home !== undefined || options.journal !== undefined))
     throw bad(
       'memory',
@@ -144,18 +184,8 @@ export function checkOptions(options: TidemarkOptions): void {
   if (options.system !== undefined) placeSections(options.system)
 }
 
-function checkOption(name: string, value: unknown): void {
-  const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof TidemarkOptions] : undefined
-  if (check === undefined)
-    throw bad(
-      name,
-      `createTidemark: there is no option ${name}. Those there are: ${Object.keys(CHECKS).join(', ')}.`,
-    )
-  const expected = value === undefined ? null : check(value)
+function checkOption(who: string, name: string, value: unknown): void {
+  const expected = value === undefined ? null : CHECKS[name as keyof TidemarkOptions](value)
   if (expected === null) return
-  throw bad(name, `createTidemark: ${name} is ${show(value)}; expected ${expected}.`)
-}
-
-function bad(option: string, message: string): TidemarkError {
-  return new TidemarkError('bad-option', message, { details: { option } })
+  throw bad(name, `${who}: ${name} is ${show(value)}; expected ${expected}.`)
 }

@@ -7,6 +7,7 @@ import {
   type CompactionPlan,
   commitCompaction,
   compact,
+  isObject,
   pinRecord,
   planCompaction,
   prepareCompaction,
@@ -17,8 +18,10 @@ import {
   type Undone,
   undoAct,
 } from '@tidemark/core'
-import { checkOpen, claim, type Desk, deskRun, hostOf, takeIn, told } from './desk.ts'
+import { show } from '../home/show.ts'
+import { actRun, checkOpen, claim, type Desk, deskRun, hostOf, takeIn, told, working } from './desk.ts'
 import { drain } from './event-stream.ts'
+import { badOption, checkNames } from './option-names.ts'
 
 export interface CompactOptions {
   /** `full`, or from or up to the record `pivot`. */
@@ -32,6 +35,33 @@ export interface CompactOptions {
   /** `local`: without a model, whatever the policy says. */
   readonly summarizer?: 'local' | 'model'
   readonly signal?: AbortSignal
+  /** As for `commit` and `undo`. */
+  readonly abandon?: boolean
+}
+
+export interface ActOptions {
+  readonly signal?: AbortSignal
+  /** The request that `next` gave will not be answered. Without this word, its response has to come first. */
+  readonly abandon?: boolean
+}
+
+const ACT_NAMES: readonly (keyof ActOptions)[] = ['signal', 'abandon']
+const COMPACT_NAMES: readonly (keyof CompactOptions)[] = [
+  'form',
+  'pivot',
+  'instructions',
+  'target',
+  'summarizer',
+  ...ACT_NAMES,
+]
+
+/** What a step is given is what the step before it gave, and not its refusal. */
+function checkStep(who: 'prepare' | 'commit', given: unknown, fields: readonly string[]): void {
+  if (isObject(given) && given.ok === true && fields.every((field) => isObject(given[field]))) return
+  const expected = who === 'prepare' ? 'a plan, as planCompaction' : 'a draft, as prepare'
+  const isRefusal = isObject(given) && typeof given.message === 'string'
+  const found = isRefusal ? `a refusal: ${given.message}` : `${show(given)}.`
+  throw badOption(who, `${who}: expected ${expected} gives it where it is ok, found ${found}`)
 }
 
 /** Something else has the session. */
@@ -42,7 +72,8 @@ export interface Busy {
 }
 
 export async function compactSession(desk: Desk, options: CompactOptions): Promise<Committed | Busy> {
-  return rewriting(desk, { act: 'compact', signal: options.signal }, (run) =>
+  checkNames('compact', options, COMPACT_NAMES)
+  return rewriting(desk, { act: 'compact', options }, (run) =>
     compact(run, hostOf(desk).room, asked(options)),
   )
 }
@@ -51,6 +82,7 @@ export async function planSession(
   desk: Desk,
   options: CompactOptions,
 ): Promise<CompactionPlan | RewriteRefused> {
+  checkNames('planCompaction', options, COMPACT_NAMES)
   checkOpen(desk)
   const run = deskRun(desk)
   await takeIn(desk, run)
@@ -64,49 +96,66 @@ export async function prepareSession(
   plan: CompactionPlan,
   signal: AbortSignal | undefined,
 ): Promise<CompactionDraft | RewriteRefused> {
-  checkOpen(desk)
-  const events = prepareCompaction(deskRun(desk, signal), hostOf(desk).room, plan)
-  return drain({ events, onEvent: (event) => told(desk, event) })
+  checkStep('prepare', plan, ['asked', 'span', 'entries'])
+  return working(desk, () => {
+    const events = prepareCompaction(actRun(desk, signal), hostOf(desk).room, plan)
+    return drain({ events, onEvent: (event) => told(desk, event) })
+  })
 }
 
-export function commitSession(
+export async function commitSession(
   desk: Desk,
   draft: CompactionDraft,
-  signal: AbortSignal | undefined,
+  options: ActOptions = {},
 ): Promise<Committed | Busy> {
-  return rewriting(desk, { act: 'commit', signal }, (run) => commitCompaction(run, hostOf(desk).room, draft))
+  checkStep('commit', draft, ['plan', 'summary', 'receipt'])
+  checkNames('commit', options, ACT_NAMES)
+  return rewriting(desk, { act: 'commit', options }, (run) => commitCompaction(run, hostOf(desk).room, draft))
 }
 
-export function undoSession(desk: Desk, options: UndoAsked): Promise<Undone | Busy> {
-  return rewriting(desk, { act: 'undo', signal: undefined }, (run) =>
-    undoAct(run, hostOf(desk).room, options),
-  )
+export type UndoOptions = Omit<UndoAsked, 'id'> & ActOptions
+
+export async function undoSession(
+  desk: Desk,
+  id: string | undefined,
+  options: UndoOptions,
+): Promise<Undone | Busy> {
+  checkNames('undo', options, ['force', ...ACT_NAMES])
+  if (id !== undefined && typeof id !== 'string')
+    throw badOption('id', `undo: the id is ${show(id)}; expected that of an act, or nothing for the newest.`)
+  const { force = false } = options
+  const act = { force, ...(id === undefined ? {} : { id }) }
+  return rewriting(desk, { act: 'undo', options }, (run) => undoAct(run, hostOf(desk).room, act))
 }
 
-export type PinOutcome = { readonly ok: true } | RewriteRefused
+/** `note`: what a person should know of a pin that can do nothing now. */
+export type PinOutcome = { readonly ok: true; readonly note?: string } | RewriteRefused
 
 export async function pinSession(desk: Desk, uuid: string, pinned: boolean): Promise<PinOutcome> {
-  checkOpen(desk)
-  const run = deskRun(desk)
-  await takeIn(desk, run)
-  return drain({ events: pinRecord(run, uuid, pinned), onEvent: (event) => told(desk, event) })
+  return working(desk, async () => {
+    const run = deskRun(desk)
+    await takeIn(desk, run)
+    return drain({ events: pinRecord(run, uuid, pinned), onEvent: (event) => told(desk, event) })
+  })
 }
 
 interface Rewriting {
   readonly act: string
-  readonly signal: AbortSignal | undefined
+  readonly options: ActOptions
 }
 
 async function rewriting<End>(
   desk: Desk,
-  { act, signal }: Rewriting,
+  { act, options }: Rewriting,
   work: (run: TurnRun) => AsyncGenerator<TurnEvent, End>,
 ): Promise<End | Busy> {
   checkOpen(desk)
   if (desk.busyWith !== null) return busy(desk, act)
+  if (desk.pending !== null && options.abandon !== true) return unanswered(desk, act)
   const release = claim(desk, act)
   try {
-    const run = deskRun(desk, signal)
+    desk.pending = null
+    const run = actRun(desk, options.signal)
     await takeIn(desk, run)
     return await drain({ events: work(run), onEvent: (event) => told(desk, event) })
   } finally {
@@ -116,6 +165,12 @@ async function rewriting<End>(
 
 function busy({ id, busyWith }: Desk, act: string): Busy {
   const message = `${act}: the session ${id} is busy with ${busyWith}; nothing was changed. Try again when that has ended.`
+  return { ok: false, reason: 'busy', message }
+}
+
+/** Rewritten now, the conversation would be measured by an answer to what it was before. */
+function unanswered({ id }: Desk, act: string): Busy {
+  const message = `${act}: next gave a request of the session ${id} whose response has not come; nothing was changed. Append the response first, or give { abandon: true } where none will come.`
   return { ok: false, reason: 'busy', message }
 }
 

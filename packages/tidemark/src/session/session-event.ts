@@ -1,5 +1,6 @@
 /** What a session tells: all that the engine does, and what happens around it. */
 import type { Damage, TurnEvent } from '@tidemark/core'
+import type { Retry } from './model-choice.ts'
 
 export type SessionEvent =
   | TurnEvent
@@ -9,6 +10,8 @@ export type SessionEvent =
   | { readonly type: 'log-damaged'; readonly damage: readonly Damage[] }
   /** Another process has written to the session; what it wrote is taken in. */
   | { readonly type: 'caught-up'; readonly from: number; readonly to: number }
+  /** The provider or the network failed before anything came: it is tried again after a wait. */
+  | ({ readonly type: 'retrying' } & Retry)
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
   /** A listener threw. Nothing else was touched by it. */
   | { readonly type: 'listener-failed'; readonly about: string; readonly message: string }

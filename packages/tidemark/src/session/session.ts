@@ -5,6 +5,7 @@ import {
   type CompactionDraft,
   type CompactionPlan,
   type Content,
+  type Damage,
   exportMarkdown,
   type HistoryAnswer,
   type MoneyTotals,
@@ -14,7 +15,6 @@ import {
   type RewriteRefused,
   redact,
   runHistory,
-  type UndoAsked,
   type Undone,
   withMoney,
 } from '@tidemark/core'
@@ -26,6 +26,7 @@ import type { Said } from './messages.ts'
 import type { ModelChoice } from './model-choice.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from './next.ts'
 import {
+  type ActOptions,
   type Busy,
   type CompactOptions,
   commitSession,
@@ -34,6 +35,7 @@ import {
   pinSession,
   planSession,
   prepareSession,
+  type UndoOptions,
   undoSession,
 } from './rewrite.ts'
 import { type Run, type RunOptions, runSession } from './run.ts'
@@ -44,6 +46,8 @@ export interface Session {
   readonly id: string
   /** The model that is asked. */
   readonly model: string
+  /** What of the log could not be read, line by line; empty where all could. */
+  readonly damage: readonly Damage[]
 
   /**
    * Puts what was said into the log, durable when it returns, and gives back the uuids of the records. Works at any
@@ -84,14 +88,14 @@ export interface Session {
     options?: { readonly signal?: AbortSignal },
   ): Promise<CompactionDraft | RewriteRefused>
   /** The third. What was said meanwhile stands behind it; where the conversation was rewritten meanwhile it refuses. */
-  commit(draft: CompactionDraft, options?: { readonly signal?: AbortSignal }): Promise<Committed | Busy>
+  commit(draft: CompactionDraft, options?: ActOptions): Promise<Committed | Busy>
 
   /**
    * Takes a compaction or a clearing back, the newest unless its id is given: the conversation is what it was.
    *
    * @example await session.undo()
    */
-  undo(id?: string, options?: Omit<UndoAsked, 'id'>): Promise<Undone | Busy>
+  undo(id?: string, options?: UndoOptions): Promise<Undone | Busy>
   /** Every rewrite keeps the record word for word. */
   pin(uuid: string): Promise<PinOutcome>
   unpin(uuid: string): Promise<PinOutcome>
@@ -121,7 +125,7 @@ export interface Session {
    * @example const off = session.on('compact', ({ compaction }) => console.log(compaction.tokensAfter))
    */
   on<Type extends SessionEventType>(type: Type | '*', listener: (event: EventOf<Type>) => void): () => void
-  /** Lets go of the session, so that another process can have it. A run that is under way is called off first. */
+  /** Lets go of the session, so that another process can have it. What is under way is called off first. */
   close(): Promise<void>
 }
 
@@ -131,14 +135,17 @@ export function sessionFace(desk: Desk, onClose: () => void): Session {
     get model() {
       return desk.fitted.choice.id
     },
+    get damage() {
+      return desk.shared.state.damage
+    },
     append: (...said) => appendSaid(desk, said),
     next: (options) => nextRequest(desk, options),
     run: (prompt, options) => runSession(desk, prompt as Content | null, options),
     compact: (options = {}) => compactSession(desk, options),
     planCompaction: (options = {}) => planSession(desk, options),
     prepare: (plan, options) => prepareSession(desk, plan, options?.signal),
-    commit: (draft, options) => commitSession(desk, draft, options?.signal),
-    undo: (id, options = {}) => undoSession(desk, { ...options, ...(id === undefined ? {} : { id }) }),
+    commit: (draft, options) => commitSession(desk, draft, options),
+    undo: (id, options = {}) => undoSession(desk, id, options),
     pin: (uuid) => pinSession(desk, uuid, true),
     unpin: (uuid) => pinSession(desk, uuid, false),
     contextRemaining: () => contextLeft(desk),
@@ -177,11 +184,18 @@ function exported(
   return exportMarkdown(shared.state.session, { title, blobs, ...(redacts ? { redact } : {}) })
 }
 
-async function closed(desk: Desk, onClose: () => void): Promise<void> {
-  if (desk.isClosed) return
-  desk.isClosed = true
-  desk.callOff()
-  await desk.idle
-  onClose()
-  await desk.shared.alone(async () => desk.settings.journal.release(desk.id))
+function closed(desk: Desk, onClose: () => void): Promise<void> {
+  desk.closing ??= letGo(desk, onClose)
+  return desk.closing
+}
+
+/** What was begun before is over when the session is let go of: nothing takes it again. */
+async function letGo(desk: Desk, onClose: () => void): Promise<void> {
+  desk.stop.abort()
+  await Promise.all(desk.works)
+  try {
+    await desk.shared.alone(async () => desk.settings.journal.release(desk.id))
+  } finally {
+    onClose()
+  }
 }

@@ -1,4 +1,5 @@
 /** The options with every default in place: what all sessions of one Tidemark share. */
+import { statSync } from 'node:fs'
 import {
   type BlobStore,
   type Clock,
@@ -6,16 +7,19 @@ import {
   type Deadlines,
   HISTORY_TOOL,
   type Ids,
+  isObject,
   type Journal,
   type PlacedSection,
   type Policy,
   placeSections,
   readSwitches,
   type Switches,
+  TidemarkError,
 } from '@tidemark/core'
 import { createBlobFolder } from '../blobs/blob-folder.ts'
 import { homeOr, tidemarkHome } from '../home/home.ts'
 import { sessionPaths } from '../home/session-paths.ts'
+import { show } from '../home/show.ts'
 import { createFileJournal } from '../journal/file-journal.ts'
 import { createDeadlines } from '../system/deadlines.ts'
 import { systemClock } from '../system/system-clock.ts'
@@ -91,5 +95,18 @@ function storesOf(options: TidemarkOptions): Stores {
 const NOWHERE: Pick<Stores, 'logOf' | 'close'> = { logOf: () => null, close: async () => {} }
 
 function homeOf({ home, env }: TidemarkOptions): string {
-  return home === undefined ? tidemarkHome(env ?? process.env) : homeOr(home)
+  const found = home === undefined ? tidemarkHome(env ?? process.env) : homeOr(home)
+  if (isUsable(found)) return found
+  const name = home === undefined && (env ?? process.env).TIDEMARK_HOME ? 'TIDEMARK_HOME' : 'The home'
+  const message = `${name} is ${show(found)}, where a file is in the way. Name a folder; it is made where there is none.`
+  throw new TidemarkError('bad-home', message, { details: { name, value: found } })
+}
+
+/** A folder, or nothing yet. What cannot be looked at is for whoever writes there to tell. */
+function isUsable(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch (thrown) {
+    return !(isObject(thrown) && thrown.code === 'ENOTDIR')
+  }
 }

@@ -10,10 +10,11 @@ import {
   sizeOf,
   startCalibration,
 } from '@tidemark/core'
-import { checkOpen, claim, type Desk, deskRun, hostOf, takeIn, told } from './desk.ts'
+import { actRun, checkOpen, claim, type Desk, deskRun, hostOf, takeIn, told } from './desk.ts'
 import { drain } from './event-stream.ts'
-import { type FittedModel, fitModel } from './fitted-model.ts'
+import { type FittedModel, fitModel, heardModel } from './fitted-model.ts'
 import type { ModelChoice } from './model-choice.ts'
+import { checkModel } from './options.ts'
 import type { Busy } from './rewrite.ts'
 
 export type SwitchOutcome =
@@ -42,6 +43,7 @@ export interface SwitchRefused {
 
 export async function switchModel(desk: Desk, choice: ModelChoice): Promise<SwitchOutcome> {
   checkOpen(desk)
+  checkModel('switchModel', choice)
   const { busyWith } = desk
   if (busyWith !== null) {
     const message = `switchModel: the session ${desk.id} is busy with ${busyWith}. Try again when that has ended.`
@@ -62,7 +64,7 @@ async function switched(desk: Desk, next: FittedModel): Promise<SwitchOutcome> {
   if (tokens < most) return done(desk, next, { tokens, compaction: null })
   const share = tokensFor(desk, desk.fitted) / Math.max(1, tokens)
   const end = await drain({
-    events: compact(deskRun(desk), hostOf(desk).room, {
+    events: compact(actRun(desk), hostOf(desk).room, {
       trigger: 'manual',
       cause: 'model-switch',
       target: Math.floor(most * Math.min(1, share)),
@@ -91,7 +93,7 @@ function done(
   { tokens, compaction }: { readonly tokens: number; readonly compaction: Compacted | null },
 ): SwitchOutcome {
   const [from, to] = [desk.fitted.choice.id, next.choice.id]
-  desk.fitted = next
+  desk.fitted = heardModel(next, desk.settings, desk.listeners)
   desk.pending = null
   desk.listeners.emit({ type: 'model-switched', from, to })
   return { ok: true, from, to, tokens, compaction }

@@ -3,7 +3,7 @@ import { type OtherSummariser, placeSections, TidemarkError } from '@tidemark/co
 import { checkSessionId } from '../home/session-id.ts'
 import { type DeskOptions, openDesk } from './desk.ts'
 import { type FittedModel, fitModel } from './fitted-model.ts'
-import type { TidemarkOptions } from './options.ts'
+import { checkOwnOptions, type TidemarkOptions } from './options.ts'
 import { type Session, sessionFace } from './session.ts'
 import { type Settings, settingsOf } from './settings.ts'
 import { type GivenTools, toolsetOf } from './tools.ts'
@@ -40,6 +40,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   return {
     async open(id, own = {}) {
       checkSessionId(id)
+      checkOwnOptions('open', own, ['tools', 'runTool'])
       if (open.has(id)) throw alreadyOpen(id)
       open.set(id, null)
       try {
@@ -91,8 +92,11 @@ async function openOne(
     onEvent?.(event)
     settings.options.onEvent?.(event, id)
   }
-  for (const message of settings.notices) heard({ type: 'notice', message })
-  if (desk.shared.state.damage.length > 0) heard({ type: 'log-damaged', damage: desk.shared.state.damage })
+  if (tools === undefined && runTool !== undefined)
+    desk.tools = toolsetOf({ tools: desk.tools.definitions, runTool })
+  const { keep } = desk.listeners
+  for (const message of settings.notices) keep({ type: 'notice', message })
+  if (desk.shared.state.damage.length > 0) keep({ type: 'log-damaged', damage: desk.shared.state.damage })
   return sessionFace(desk, onClose)
 }
 

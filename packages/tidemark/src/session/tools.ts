@@ -40,9 +40,9 @@ export type ToolDefinitions = readonly object[]
 export interface Toolset {
   readonly definitions: readonly JsonObject[]
   readonly run: RunTool
+  /** Names of those whose calls nobody runs: for a loop of your own. */
+  readonly unrun?: readonly string[]
 }
-
-export const NO_TOOLS: Toolset = { definitions: [], run: unknownTool }
 
 export interface GivenTools {
   readonly tools?: Tools | ToolDefinitions
@@ -53,8 +53,13 @@ export interface GivenTools {
 export type RunCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutput | Promise<ToolOutput>
 
 export function toolsetOf({ tools = [], runTool }: GivenTools): Toolset {
+  if (runTool !== undefined && typeof runTool !== 'function')
+    throw bad('runTool: expected a function (call, signal) that gives what the tool says.')
   const otherwise = runTool === undefined ? unknownTool : callRunner(runTool)
-  if (Array.isArray(tools)) return { definitions: tools.map(definitionOf), run: otherwise }
+  if (Array.isArray(tools)) {
+    const definitions = tools.map(definitionOf)
+    return { definitions, run: otherwise, unrun: runTool === undefined ? hostRun(definitions) : [] }
+  }
   if (!isObject(tools))
     throw bad('tools: expected { name: { description, inputSchema, run } } or definitions.')
   const named = new Map(Object.entries(tools).map(([name, tool]) => [name, checked(name, tool)]))
@@ -66,6 +71,19 @@ export function toolsetOf({ tools = [], runTool }: GivenTools): Toolset {
     }),
   )
   return { definitions, run: runnerOf(named, otherwise) }
+}
+
+/** Those that the provider does not run itself. */
+function hostRun(definitions: readonly JsonObject[]): readonly string[] {
+  return definitions.flatMap(({ type = 'custom', name }) => (type === 'custom' ? [String(name)] : []))
+}
+
+/** For a loop of ours: every tool that is offered can be run. */
+export function checkRunnable({ unrun = [] }: Toolset): void {
+  if (unrun.length === 0) return
+  throw bad(
+    `run: nothing runs the tools ${unrun.join(', ')}. Give runTool(call, signal), or each tool as { description, inputSchema, run }.`,
+  )
 }
 
 function checked(name: string, tool: unknown): Tool {

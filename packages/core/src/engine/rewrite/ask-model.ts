@@ -4,13 +4,15 @@ import { blocksOf } from '../../conversation/block.ts'
 import type { AssembledRequest } from '../../prompt/assemble.ts'
 import type { Ask, AskOutcome, BlockAsk, DirectAsk, ForkAsk, LocalAsk } from '../../summarize/ask.ts'
 import type { Payload } from '../../view/payload.ts'
-import { forkRequest } from '../fork-session.ts'
+import { forkRead, forkRequest } from '../fork-session.ts'
 import type { Reply } from '../reply.ts'
 import { type SideCall, sideCall } from '../side-call.ts'
 import type { Halt, TurnEvent } from '../turn-event.ts'
 import type { TurnRun } from '../turn-run.ts'
 import { blockRequest } from './block-request.ts'
 import { boundedModel } from './bounded-model.ts'
+import { isWarm } from './chain-context.ts'
+import { keepAlive } from './keep-alive.ts'
 import { plainRequest } from './plain-request.ts'
 import type { Room } from './room.ts'
 
@@ -26,8 +28,20 @@ export async function* askModel(
   const side = sideRun(run, room, ask)
   let characters = 0
   const events = sideCall(side, made)
-  for (let step = await events.next(); ; step = await events.next()) {
-    if (step.done === true) return outcomeOf(step.value.answer)
+  const waiting = {
+    deadlines: room.deadlines,
+    keepAliveMs: ask.deadlines.keepAliveMs,
+    since: run.host.clock.now(),
+  }
+  yield { type: 'summary-progress', characters, rung: ask.rung }
+  for (;;) {
+    const step = yield* keepAlive(run, events.next(), waiting)
+    if (step.done === true) {
+      const { answer } = step.value
+      if (ask.kind === 'fork' && answer.ok)
+        yield { type: 'fork', fork: forkRead(COMPACT_SOURCE, answer.reply, step.value) }
+      return outcomeOf(answer)
+    }
     yield step.value
     characters += charactersIn(step.value)
     if (characters > 0 && step.value.type === 'side-reply') {
@@ -77,8 +91,8 @@ function forkFor({ state, host }: TurnRun, { message, through }: ForkAsk): SideC
   return unavailable('message' in made ? made.message : `There is nothing to fork: ${made.reason}.`)
 }
 
-function blockFor({ state }: TurnRun, ask: BlockAsk): SideCall | Unavailable {
-  const request = blockRequest(state, ask)
+function blockFor({ state, host }: TurnRun, ask: BlockAsk): SideCall | Unavailable {
+  const request = blockRequest(state, ask, isWarm(state, host) ? host.profile.cache : null)
   return request === null
     ? unavailable('There is no request to ask it on.')
     : { request, source: COMPACT_SOURCE }

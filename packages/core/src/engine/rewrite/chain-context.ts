@@ -53,7 +53,8 @@ export function ownSummariser({ profile, offered, policy }: TurnHost, { scaled }
   }
 }
 
-function isWarm({ lineage }: SessionState, { clock }: TurnHost): boolean {
+/** What was sent last can still be read from the provider's cache. */
+export function isWarm({ lineage }: SessionState, { clock }: TurnHost): boolean {
   const expiry = cacheExpiry(lineage ?? NO_LINEAGE)
   return expiry !== null && clock.now() < expiry
 }

@@ -17,20 +17,34 @@ import { CLOSED } from './breaker.ts'
 import { runCleanups } from './cleanups.ts'
 import type { CompactionDraft } from './draft.ts'
 import { recordsOf } from './draft.ts'
+import { asEdited } from './edited.ts'
+import { lateEntries } from './late.ts'
+import { pinnedMeanwhile } from './pins.ts'
 import { measureNow, withRoom } from './plan-now.ts'
+import { receiptFor } from './receipt-for.ts'
 import { ABORTED, type RewriteRefused, refused, SUPERSEDED } from './refused.ts'
 import { releasedBy } from './released-by.ts'
 import type { Compacted } from './rewrite-event.ts'
 import type { Room } from './room.ts'
 import { chainLink, compactedNow } from './tracking.ts'
 import { trial } from './trial.ts'
+import { untilDone } from './until-done.ts'
 
 export type Committed = { readonly ok: true; readonly compaction: Compacted } | RewriteRefused
 
 /** Others may write too: as often as that is tried again before it is given up. */
 const MOST_TRIES = 8
 
-export async function* commitCompaction(
+export function commitCompaction(
+  run: TurnRun,
+  room: Room,
+  draft: CompactionDraft,
+): AsyncGenerator<TurnEvent, Committed> {
+  return untilDone(committed(run, room, draft))
+}
+
+/** The same without saying that it is over, for whoever has begun it. */
+export async function* committed(
   run: TurnRun,
   room: Room,
   draft: CompactionDraft,
@@ -41,7 +55,7 @@ export async function* commitCompaction(
     if ('ok' in ready) return ready
     const before = run.state
     const halt = yield* appendRecords(run, ready.records)
-    if (halt === null) return yield* done(run, room, { draft, before, ...ready })
+    if (halt === null) return yield* done(run, room, { before, ...ready })
     if (halt.reason === 'locked')
       return refused('locked', 'Another writer holds the session; nothing was changed.')
     if (halt.reason !== 'conflict') return refused('superseded', SUPERSEDED)
@@ -51,17 +65,21 @@ export async function* commitCompaction(
 }
 
 interface Ready {
+  /** As it is committed: without secrets, and with the receipt of what it now says. */
+  readonly draft: CompactionDraft
   readonly records: readonly NewRecord[]
   readonly after: number
 }
 
 /** Everything is looked at again on what the session is now: it may have grown since the draft was made. */
-function readyRecords(run: TurnRun, room: Room, draft: CompactionDraft): Ready | RewriteRefused {
+function readyRecords(run: TurnRun, room: Room, given: CompactionDraft): Ready | RewriteRefused {
+  const draft = asEdited(given)
   const { state, host } = run
   if (draft.summary.text.trim() === '' && draft.summary.block === null)
     return refused('no-summary', 'The summary is empty; give it a text.')
   if (openCalls(state.flat).length > 0)
     return refused('pending-call', 'A tool call waits for its answer; compact when it is there.')
+  if (pinnedMeanwhile(draft.plan, state.pins).length > 0) return refused('superseded', PINNED)
   const tried = recordsOf(run, room, draft, null)
   if (tried === null) return refused('superseded', SUPERSEDED)
   const next = trial(state, tried)
@@ -73,7 +91,28 @@ function readyRecords(run: TurnRun, room: Room, draft: CompactionDraft): Ready |
     )
   const wrong = findingIn(next, run)
   if (wrong !== null) return refused('invalid', `A provider would refuse the result: ${wrong}`)
-  return { records: withPostTokens(tried, after), after }
+  const receipt = receiptNow(run, room, { draft, given, next })
+  return { draft: { ...draft, receipt }, records: withPostTokens(tried, after), after }
+}
+
+const PINNED =
+  'A message was pinned that the summary already stands for. Nothing was changed; compact again to keep it.'
+
+interface Told {
+  readonly draft: CompactionDraft
+  readonly given: CompactionDraft
+  /** The session as it would be. */
+  readonly next: SessionState
+}
+
+/** The one that was prepared holds while nobody has edited the summary and nothing has come. */
+function receiptNow(
+  { state }: TurnRun,
+  room: Room,
+  { draft, given, next }: Told,
+): CompactionDraft['receipt'] {
+  const isAsPrepared = draft === given && lateEntries(draft.plan, state.view)?.length === 0
+  return isAsPrepared ? given.receipt : receiptFor(room, { drafted: draft, before: state, after: next })
 }
 
 function withPostTokens(records: readonly NewRecord[], postTokens: number): readonly NewRecord[] {
@@ -113,7 +152,6 @@ function findingsOf(state: SessionState, host: TurnHost): readonly Finding[] {
 }
 
 interface Done extends Ready {
-  readonly draft: CompactionDraft
   readonly before: SessionState
 }
 
@@ -135,6 +173,9 @@ async function* done(
     recordsCoveredLocally: summary.recordsCoveredLocally,
     durationMs,
     receipt,
+    notes: plan.notes,
+    usage: draft.usage,
+    firedBy: plan.asked.firedBy ?? null,
     steps: summary.steps,
     link: chainLink(known.tracking, run.host.policy.turn.auto),
     willRetrigger: plan.line !== null && after >= plan.line,
@@ -142,7 +183,6 @@ async function* done(
   run.state = settled(run, room, { known, after, draft })
   yield { type: 'compact', compaction }
   yield* forgotten(run, room, draft)
-  yield { type: 'phase', phase: 'done' }
   return { ok: true, compaction }
 }
 

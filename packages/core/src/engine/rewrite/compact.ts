@@ -2,21 +2,21 @@
 import type { TurnEvent } from '../turn-event.ts'
 import type { TurnRun } from '../turn-run.ts'
 import { type AttemptEnd, afterAttempt, isOpen } from './breaker.ts'
-import { type Committed, commitCompaction } from './commit.ts'
+import { type Committed, committed } from './commit.ts'
 import { type CompactAsked, planCompaction } from './compaction-plan.ts'
 import { withRoom } from './plan-now.ts'
-import { prepareCompaction } from './prepare.ts'
+import { preparedDraft } from './prepare.ts'
 import type { RewriteRefused } from './refused.ts'
 import type { Room } from './room.ts'
+import { untilDone } from './until-done.ts'
 
 export async function* compact(
   run: TurnRun,
   room: Room,
   asked: CompactAsked,
 ): AsyncGenerator<TurnEvent, Committed> {
-  const end = yield* attempt(run, room, asked)
+  const end = yield* untilDone(attempt(run, room, asked))
   if (end.ok) return end
-  yield { type: 'phase', phase: 'done' }
   if (end.reason !== 'aborted')
     yield { type: 'compact-failed', trigger: asked.trigger, cause: asked.cause, refused: end }
   if (asked.trigger === 'auto') yield* tellBreaker(run, room, end)
@@ -26,8 +26,8 @@ export async function* compact(
 async function* attempt(run: TurnRun, room: Room, asked: CompactAsked): AsyncGenerator<TurnEvent, Committed> {
   const plan = planCompaction(run.state, asked, { host: run.host, room })
   if (!plan.ok) return plan
-  const draft = yield* prepareCompaction(run, room, plan)
-  return draft.ok ? yield* commitCompaction(run, room, draft) : draft
+  const draft = yield* preparedDraft(run, room, plan)
+  return draft.ok ? yield* committed(run, room, draft) : draft
 }
 
 function* tellBreaker(run: TurnRun, room: Room, end: RewriteRefused): Generator<TurnEvent, void> {

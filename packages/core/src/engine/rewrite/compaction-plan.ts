@@ -2,8 +2,8 @@
 import type { List } from '../../conversation/list.ts'
 import type { CompactCause, CompactTrigger } from '../../conversation/metadata.ts'
 import type { ContextTokens } from '../../measure/usage.ts'
-import { growthPerCall } from '../../plan/meter.ts'
-import { type OptimalTrigger, optimalTrigger, usualOutlook } from '../../plan/optimal-trigger.ts'
+import type { OptimalTrigger } from '../../plan/optimal-trigger.ts'
+import type { CompactPolicy } from '../../policy/groups/compact-policy.ts'
 import { mechanismStates } from '../../policy/mechanisms.ts'
 import { NO_SWITCHES } from '../../policy/switches.ts'
 import type { CompactForm } from '../../summarize/sections.ts'
@@ -12,7 +12,9 @@ import type { Entry } from '../../view/entry.ts'
 import type { Act } from '../../view/view.ts'
 import type { SessionState } from '../session-state.ts'
 import type { TurnHost } from '../turn-host.ts'
-import { measureNow, prefixTokens, ratesNow, withRoom } from './plan-now.ts'
+import { compactionPrice } from './compaction-price.ts'
+import type { PinnedUuids } from './pins.ts'
+import { measureNow } from './plan-now.ts'
 import { type RewriteRefused, refused } from './refused.ts'
 import type { Room } from './room.ts'
 
@@ -29,6 +31,8 @@ export interface CompactAsked {
   readonly summarizer?: 'local' | 'model'
   /** The session could not go on without it: a veto is told and not obeyed. */
   readonly isForced?: boolean
+  /** What made it start by itself: the auto-compact line, or that it pays. */
+  readonly firedBy?: 'threshold' | 'price'
 }
 
 export interface CompactionPlan {
@@ -38,6 +42,10 @@ export interface CompactionPlan {
   /** The view it was made of, and the acts that stood then. */
   readonly entries: List<Entry>
   readonly acts: readonly Act[]
+  /** The records that were pinned then. */
+  readonly pins: PinnedUuids
+  /** Sentences for the person: a cut that was moved, pins that found no room. */
+  readonly notes: readonly string[]
   readonly before: ContextTokens
   /** Null: none applies, it must only become smaller. */
   readonly target: number | null
@@ -48,8 +56,6 @@ export interface CompactionPlan {
   /** Milliseconds since 1970. */
   readonly at: number
 }
-
-const PIN_BUDGET = 20_000
 
 export function planCompaction(
   state: SessionState,
@@ -64,7 +70,7 @@ export function planCompaction(
     ...(pivot === undefined ? {} : { pivot }),
     pins: {
       targets: [...state.pins],
-      budgetTokens: room.pinBudgetTokens ?? PIN_BUDGET,
+      budgetTokens: host.policy.compact.pinTokens,
       tokensOf: room.estimator.entry,
     },
     apart: host.profile.thinking.binding === 'prefix',
@@ -73,15 +79,40 @@ export function planCompaction(
   const before = measureNow(state, host, room)
   return {
     ok: true,
-    asked,
+    asked: { ...asked, isForced: asked.isForced === true || isBlocked(before, room) },
     span: choice.span,
     entries: state.view.entries,
     acts: state.view.acts,
+    pins: state.pins,
+    notes: notesOn(choice.span, host.policy.compact),
     before,
     ...linesFor(asked, room),
-    price: priceOf(state, { host, room, tokens: before.expected }),
+    price: compactionPrice(state, {
+      host,
+      room,
+      isLocal: asked.summarizer === 'local',
+      span: choice.span,
+      tokens: before.expected,
+    }),
     at: host.clock.now(),
   }
+}
+
+/** Above the blocking line nothing more can be said: what stands in the way of room is overruled. */
+function isBlocked({ high }: ContextTokens, { scaled }: Room): boolean {
+  return scaled.known && high >= scaled.lines.blocking
+}
+
+function notesOn({ note, unpinned }: Span, { pinTokens }: CompactPolicy): readonly string[] {
+  const count = unpinned.length
+  const which = unpinned.map(({ record }) => record.uuid).join(', ')
+  const pins =
+    count === 0
+      ? []
+      : [
+          `Pinned records may take ${pinTokens} tokens in all, and ${count} of them found no room and will be summarised: ${which}. Let others go, or raise compact.pinTokens.`,
+        ]
+  return [...(note === null ? [] : [note]), ...pins]
 }
 
 /** A partial compaction by hand frees what the person picked, however much that is. */
@@ -103,30 +134,4 @@ function switchedOff(
   return state.on
     ? null
     : refused('off', `Compaction is switched off by ${state.because}. Unset it to compact.`)
-}
-
-interface PriceQuestion {
-  readonly host: TurnHost
-  readonly room: Room
-  readonly tokens: number
-}
-
-function priceOf(state: SessionState, { host, room, tokens }: PriceQuestion): OptimalTrigger | null {
-  const rates = ratesNow(host, tokens)
-  const known = withRoom(state, room).room
-  const growth = growthPerCall(known.meter)
-  if (rates === null || growth === null) return null
-  return optimalTrigger({
-    context: tokens,
-    outlook:
-      known.outlook ??
-      usualOutlook(
-        prefixTokens(state, host, room.estimator),
-        room.scaled.known ? room.scaled.lines.target : null,
-      ),
-    growthPerCall: growth,
-    rates,
-    write: 'write5m',
-    isWarm: state.sent !== null,
-  })
 }

@@ -16,6 +16,7 @@ import { type CompactionParts, compactionRecords, type SummaryBody } from './com
 import { lateEntries } from './late.ts'
 import { thinkingLost } from './lost-thinking.ts'
 import type { Room } from './room.ts'
+import type { SummaryUsage } from './summary-usage.ts'
 import type { WrittenSummary } from './written-summary.ts'
 
 export interface CompactionDraft {
@@ -26,6 +27,8 @@ export interface CompactionDraft {
   /** What comes back, in front of the summary and behind it. */
   readonly front: readonly Carried[]
   readonly carried: readonly Carried[]
+  /** All that comes back in the order it was rendered, the newest first: what is shed goes by it. */
+  readonly rendered: readonly Carried[]
   /** uuids of kept attachments that are out of date: not kept. */
   readonly superseded: readonly string[]
   /** What hooks have to say to the model. */
@@ -34,11 +37,15 @@ export interface CompactionDraft {
   readonly epoch: Epoch | null
   /** Tokens of the next request, as estimated. */
   readonly after: ContextTokens
+  /** The text of the summary as it was prepared: another one was written by the person. */
+  readonly prepared: string
   readonly receipt: Receipt
+  /** What the calls for the summary have taken so far. */
+  readonly usage: SummaryUsage
   readonly durationMs: number
 }
 
-export type Drafted = Omit<CompactionDraft, 'ok' | 'after' | 'receipt'>
+export type Drafted = Omit<CompactionDraft, 'ok' | 'after' | 'prepared' | 'receipt' | 'usage'>
 
 /** The records that would be appended now; null where the view is no longer what the plan was made of. */
 export function recordsOf(

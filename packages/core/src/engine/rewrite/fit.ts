@@ -5,15 +5,15 @@
 import type { Carried } from '../../carry/carrier.ts'
 import { shed } from '../../carry/shed.ts'
 import type { ContextTokens } from '../../measure/usage.ts'
-import { receiptOf } from '../../summarize/receipt.ts'
-import { redact } from '../../summarize/redact.ts'
 import type { TurnRun } from '../turn-run.ts'
 import type { CompactionPlan } from './compaction-plan.ts'
 import { type CompactionDraft, type Drafted, recordsOf } from './draft.ts'
 import { floorOf } from './floor.ts'
 import { measureNow } from './plan-now.ts'
+import { receiptFor } from './receipt-for.ts'
 import { type RewriteRefused, refused, SUPERSEDED } from './refused.ts'
 import type { Room } from './room.ts'
+import { NO_SUMMARY_USAGE } from './summary-usage.ts'
 import { trial } from './trial.ts'
 
 export interface Fit {
@@ -30,7 +30,11 @@ export function fit(run: TurnRun, room: Room, drafted: Drafted): Fit {
   const fitted = shedding(run, room, whole)
   const over = overBy(drafted.plan, fitted.after)
   const summary = room.estimator.text(drafted.summary.text)
-  return { outcome: judged(room, fitted), over, largestSummary: over === 0 ? 0 : Math.max(0, summary - over) }
+  return {
+    outcome: judged(run, room, fitted),
+    over,
+    largestSummary: over === 0 ? 0 : Math.max(0, summary - over),
+  }
 }
 
 interface Measured {
@@ -56,14 +60,16 @@ function overBy({ target, before }: CompactionPlan, after: ContextTokens): numbe
 const MOST_ROUNDS = 3
 
 function shedding(run: TurnRun, room: Room, whole: Measured): Measured {
-  const { plan, front, carried } = whole.drafted
+  const { plan, front, carried, rendered } = whole.drafted
+  const isLeft = (one: Carried): boolean => front.includes(one) || carried.includes(one)
+  const candidates = rendered.filter(isLeft)
   let best = whole
   let wanted = 0
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
     const over = overBy(plan, best.after)
     if (over === 0) break
     wanted += over
-    const { kept } = shed([...front, ...carried], wanted, run.host.policy.compact.target)
+    const { kept } = shed(candidates, wanted, run.host.policy.compact.target)
     const less = (list: readonly Carried[]): readonly Carried[] => list.filter((one) => kept.includes(one))
     const shorter = { ...whole.drafted, front: less(front), carried: less(carried) }
     best = measured(run, room, shorter) ?? best
@@ -71,7 +77,7 @@ function shedding(run: TurnRun, room: Room, whole: Measured): Measured {
   return best
 }
 
-function judged(room: Room, fitted: Measured): CompactionDraft | RewriteRefused {
+function judged(run: TurnRun, room: Room, fitted: Measured): CompactionDraft | RewriteRefused {
   const { drafted, after, state } = fitted
   const { plan } = drafted
   if (after.expected >= plan.before.expected) {
@@ -82,24 +88,12 @@ function judged(room: Room, fitted: Measured): CompactionDraft | RewriteRefused 
   }
   const limit = limitOf(plan)
   if (limit !== null && after.high >= limit) return floorOf({ drafted, after, state, room, limit })
-  return { ...drafted, ok: true, after, receipt: receiptFor(room, fitted) }
+  const receipt = receiptFor(room, { drafted, before: run.state, after: state })
+  return { ...drafted, ok: true, after, prepared: drafted.summary.text, receipt, usage: NO_SUMMARY_USAGE }
 }
 
 /** A partial compaction by hand frees what the person picked, however much that is; it is told that it will not last. */
 function limitOf({ asked, line, span }: CompactionPlan): number | null {
   if (asked.target !== undefined) return asked.target + 1
   return span.form === 'full' ? line : null
-}
-
-function receiptFor(room: Room, { drafted, state }: Measured): CompactionDraft['receipt'] {
-  const { plan, front, carried } = drafted
-  return receiptOf({
-    before: plan.entries.toArray(),
-    after: state.view.entries.toArray(),
-    summarised: plan.span.summarised,
-    carried: [...front, ...carried],
-    clean: redact,
-    messages: room.scaled.budgets.userMessages,
-    estimate: room.estimator,
-  })
 }

@@ -18,7 +18,7 @@ export function gated({ state, host }: TurnRun, room: Room, { plan, written }: G
   const history = historyBefore(state, plan)
   const facts = factsOf(history)
   const { userMessages, ledger } = room.scaled.budgets
-  const { text, repairs } = passGate(written.text, facts, {
+  const { text, repairs, unfit } = passGate(written.text, facts, {
     messages: userMessages,
     files: ledger.files,
     errors: host.policy.ledger.errors,
@@ -29,6 +29,6 @@ export function gated({ state, host }: TurnRun, room: Room, { plan, written }: G
   const listed = names.text === '' ? [] : [redact(names.text)]
   const lines = names.lines.map(redact)
   if (written.block !== null)
-    return { ...written, beside: [...repairs, ...listed].join('\n\n'), ledger: lines }
-  return { ...written, text: [text, ...listed].join('\n\n'), beside: '', ledger: lines }
+    return { ...written, beside: [...repairs, ...listed].join('\n\n'), ledger: lines, unfit }
+  return { ...written, text: [text, ...listed].join('\n\n'), beside: '', ledger: lines, unfit }
 }

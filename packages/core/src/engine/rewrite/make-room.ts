@@ -34,6 +34,7 @@ async function* doPlanned(run: TurnRun, room: Room, plan: Plan): AsyncGenerator<
   const asked: CompactAsked = {
     trigger: 'auto',
     cause: plan.compact.cause,
+    firedBy: plan.compact.hard ? 'threshold' : 'price',
     isForced: plan.context.high >= blocking,
   }
   const end = yield* compact(run, room, asked)

@@ -26,7 +26,7 @@ import { isJustCompacted } from './just-compacted.ts'
 import { lastRequest, withCache } from './recall-cache.ts'
 import type { Room } from './room.ts'
 import { advanceRoom, type RoomState } from './room-state.ts'
-import { hasPromptSince, isWaitingForPrompt } from './undone-since.ts'
+import { hasPromptSince, isJustUndone, isWaitingForPrompt } from './undone-since.ts'
 
 export interface Planned extends Known {
   readonly plan: Plan
@@ -114,6 +114,7 @@ function planContext(state: RoomyState, host: TurnHost, asked: Asked): PlanConte
       failures: failuresNow(state, host),
       openCalls: openCalls(state.flat).length,
       waitsForPrompt: isWaitingForPrompt(state.view),
+      justUndone: isJustUndone(state.view, state.answered),
       justCompacted: isJustCompacted(state),
     },
     ...(outlook === null ? {} : { outlook }),

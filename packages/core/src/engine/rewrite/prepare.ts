@@ -16,9 +16,39 @@ import { gated } from './gated.ts'
 import { ABORTED, type RewriteRefused } from './refused.ts'
 import type { Room } from './room.ts'
 import { beforeCompaction, sessionStarts, toldAfter } from './run-hooks.ts'
+import { NO_SUMMARY_USAGE, withReply } from './summary-usage.ts'
+import { untilDone } from './until-done.ts'
 import { type Asking, writeSmaller, writeSummary } from './write-summary.ts'
 
-export async function* prepareCompaction(
+export function prepareCompaction(
+  run: TurnRun,
+  room: Room,
+  plan: CompactionPlan,
+): AsyncGenerator<TurnEvent, CompactionDraft | RewriteRefused> {
+  return untilDone(preparedDraft(run, room, plan))
+}
+
+/** The same without saying that it is over, for whoever goes on with it at once. */
+export async function* preparedDraft(
+  run: TurnRun,
+  room: Room,
+  plan: CompactionPlan,
+): AsyncGenerator<TurnEvent, CompactionDraft | RewriteRefused> {
+  let usage = NO_SUMMARY_USAGE
+  const events = drafting(run, room, plan)
+  try {
+    for (;;) {
+      const step = await events.next()
+      if (step.done === true) return step.value.ok ? { ...step.value, usage } : step.value
+      if (step.value.type === 'side-reply') usage = withReply(usage, step.value.event)
+      yield step.value
+    }
+  } finally {
+    await events.return(ABORTED)
+  }
+}
+
+async function* drafting(
   run: TurnRun,
   room: Room,
   plan: CompactionPlan,
@@ -80,6 +110,7 @@ async function fitOf(run: TurnRun, room: Room, { asked, written, brought, hooks 
     plan,
     summary,
     ...arranged(run, brought, kept.isBlock),
+    rendered: brought.carried,
     superseded,
     hooks,
     epoch: await epochAfter(run, kept),

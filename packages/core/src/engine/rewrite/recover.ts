@@ -1,12 +1,14 @@
 /**
  * The provider refused a request as too long, or stopped for want of room: the conversation is compacted and asked
- * once more; thinking that it does not know is left out. Where that fails too, the refusal is let through.
+ * once more. Thinking that it does not know is left out, and so are images that it will not take or that make too
+ * many bytes. Where that fails too, the refusal is let through.
  */
 import type { AssistantMessage } from '../../conversation/record.ts'
 import { contextOf, outputOf } from '../../measure/usage-figures.ts'
 import { mechanismStates } from '../../policy/mechanisms.ts'
 import { NO_SWITCHES } from '../../policy/switches.ts'
 import type { Failure, FailureKind } from '../failure.ts'
+import { dropMedia } from '../keep-size.ts'
 import type { Responded } from '../respond.ts'
 import { callsIn } from '../run-tools.ts'
 import type { Halt, TurnEvent } from '../turn-event.ts'
@@ -15,46 +17,82 @@ import type { TurnRun } from '../turn-run.ts'
 import { compact } from './compact.ts'
 import { dropThinking } from './drop-thinking.ts'
 
-const RECOVERABLE: ReadonlySet<FailureKind> = new Set(['overflow', 'too-large', 'thinking-binding'])
+const RECOVERABLE: ReadonlySet<FailureKind> = new Set(['overflow', 'too-large', 'media', 'thinking-binding'])
 
 /** A failure that a compaction may help, or thinking less. */
 export function isRecoverable({ kind }: Failure, host: TurnHost): boolean {
-  return RECOVERABLE.has(kind) && mayRecover(host)
+  const { media, rewrites } = remediesFor(host)
+  return RECOVERABLE.has(kind) && (rewrites > 0 || (media > 0 && kind !== 'overflow'))
 }
 
-function mayRecover({ room, policy, switches = NO_SWITCHES }: TurnHost): boolean {
-  const isOn = mechanismStates(policy, switches).reactive.on
-  return room !== undefined && policy.turn.reactive.retries > 0 && isOn
+/** How often each remedy may still be tried on one request. */
+export interface Remedies {
+  /** Leaving out images and documents. */
+  readonly media: number
+  /** Compacting, or leaving out thinking. */
+  readonly rewrites: number
 }
+
+export function remediesFor({ room, policy, switches = NO_SWITCHES }: TurnHost): Remedies {
+  const { mediaRetries, retries } = policy.turn.reactive
+  const isOn = mechanismStates(policy, switches).reactive.on
+  return { media: isOn ? mediaRetries : 0, rewrites: isOn && room !== undefined ? retries : 0 }
+}
+
+export type Recovered = { readonly ok: true; readonly left: Remedies }
 
 /** Null: there is nothing to recover from, or no way to. */
 export async function* recover(
   run: TurnRun,
   responded: Responded,
-): AsyncGenerator<TurnEvent, { readonly ok: true } | Halt | null> {
-  const { room } = run.host
+  remedies: Remedies,
+): AsyncGenerator<TurnEvent, Recovered | Halt | null> {
   const message = troubleOf(responded, run.host)
-  if (room === undefined || message === null) return null
-  if (isAboutThinking(responded)) {
+  if (message === null) return null
+  const failure = failureOf(responded)
+  if (remedies.media > 0 && (failure?.kind === 'media' || failure?.kind === 'too-large')) {
+    const dropped = yield* dropMedia(run, failure)
+    if (typeof dropped === 'object') return dropped
+    if (dropped) return { ok: true, left: { ...remedies, media: remedies.media - 1 } }
+  }
+  return remedies.rewrites > 0 && failure?.kind !== 'media'
+    ? yield* rewritten(run, { message, failure, remedies })
+    : null
+}
+
+interface Trouble {
+  readonly message: string
+  readonly failure: Failure | null
+  readonly remedies: Remedies
+}
+
+async function* rewritten(
+  run: TurnRun,
+  { message, failure, remedies }: Trouble,
+): AsyncGenerator<TurnEvent, Recovered | Halt | null> {
+  const { room } = run.host
+  if (room === undefined) return null
+  const recovered: Recovered = { ok: true, left: { ...remedies, rewrites: remedies.rewrites - 1 } }
+  if (failure?.kind === 'thinking-binding') {
     const dropped = yield* dropThinking(run, room)
     if (typeof dropped === 'object') return dropped
-    return dropped ? { ok: true } : null
+    return dropped ? recovered : null
   }
   yield { type: 'reactive-compact', message }
   const end = yield* compact(run, room, { trigger: 'auto', cause: 'reactive', isForced: true })
-  if (end.ok) return { ok: true }
+  if (end.ok) return recovered
   return end.reason === 'aborted' ? { ok: false, reason: 'aborted' } : null
 }
 
-function isAboutThinking(responded: Responded): boolean {
-  return !responded.ok && responded.reason === 'failed' && responded.failure.kind === 'thinking-binding'
+function failureOf(responded: Responded): Failure | null {
+  return !responded.ok && responded.reason === 'failed' ? responded.failure : null
 }
 
 function troubleOf(responded: Responded, host: TurnHost): string | null {
   if (responded.ok) {
     const { reply } = responded
     const goesOn = callsIn(reply).length > 0
-    return !goesOn && mayRecover(host) && hasOverflowed(reply.message, host) ? CUT_SHORT : null
+    return !goesOn && remediesFor(host).rewrites > 0 && hasOverflowed(reply.message, host) ? CUT_SHORT : null
   }
   if (responded.reason !== 'failed' || !isRecoverable(responded.failure, host)) return null
   return responded.failure.message

@@ -1,4 +1,5 @@
 /** Why a rewrite was not made. Nothing has changed then: not the log, not the view, not a byte of the next request. */
+import type { ChainStep } from '../../summarize/ask.ts'
 import type { SpanRefusalReason } from '../../summarize/span.ts'
 
 export type RewriteRefusal =
@@ -34,6 +35,9 @@ export interface RewriteRefused {
   readonly floor?: readonly FloorItem[]
   /** `not-newest`: the act to undo first. */
   readonly newest?: string
+  /** `no-summary`: why the last call brought none, and all that was tried. */
+  readonly fallbackReason?: string
+  readonly steps?: readonly ChainStep[]
 }
 
 export interface FloorItem {
@@ -44,7 +48,7 @@ export interface FloorItem {
 export function refused(
   reason: RewriteRefusal,
   message: string,
-  more: Pick<RewriteRefused, 'floor' | 'newest'> = {},
+  more: Omit<RewriteRefused, 'ok' | 'reason' | 'message'> = {},
 ): RewriteRefused {
   return { ok: false, reason, message, ...more }
 }

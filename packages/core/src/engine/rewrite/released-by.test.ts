@@ -28,4 +28,24 @@ describe('what left the view', () => {
       filePaths: ['/b'],
     })
   })
+
+  it('is a file of which only a part is still shown', () => {
+    const { estimate, clear } = DEFAULT_POLICY
+    const estimator = createEstimator(fixedRule(estimate))
+    const rules = registerRules({ estimator, policy: clear, largeInput: 1_000 })
+    const teller = new Teller('told')
+    teller.user('go')
+    for (const [id, input] of [
+      ['c1', { file_path: '/a' }],
+      ['c2', { file_path: '/a', offset: 10, limit: 5 }],
+    ] as const) {
+      teller.assistant(`m-${id}`, [{ type: 'tool_use', id, name: 'Read', input }])
+      teller.result(id, 'text')
+    }
+    const { entries } = teller.view
+    expect(releasedBy(entries, List.of(entries.toArray(3)), rules)).toEqual({
+      toolUseIds: ['c1'],
+      filePaths: ['/a'],
+    })
+  })
 })

@@ -1,4 +1,5 @@
 /** What left the view with a compaction: whatever a host holds to be "already in the context" must be let go. */
+import { showsFile } from '../../clear/chosen.ts'
 import { advanceRegister } from '../../clear/register.ts'
 import type { RegisterRules } from '../../clear/register-rules.ts'
 import { emptyRegister, type Register } from '../../clear/register-state.ts'
@@ -7,7 +8,7 @@ import type { Rewritten } from './cleanups.ts'
 
 type Entries = View['entries']
 
-/** What is still among the messages kept stays known. */
+/** A file stays known while a complete read or a whole write of it is among the messages kept. */
 export function releasedBy(
   before: Entries,
   after: Entries,
@@ -15,10 +16,10 @@ export function releasedBy(
 ): Pick<Rewritten, 'toolUseIds' | 'filePaths'> {
   const [had, has] = [registerOf(before, rules), registerOf(after, rules)]
   const ids = [...had.results].map(({ call }) => call.id)
-  const paths = pathsIn(has)
+  const shown = filesShown(has)
   return {
     toolUseIds: ids.filter((id) => has.resultPlaces.get(id) === undefined),
-    filePaths: [...pathsIn(had)].filter((path) => !paths.has(path)),
+    filePaths: [...pathsIn(had)].filter((path) => !shown.has(path)),
   }
 }
 
@@ -28,4 +29,9 @@ function registerOf(entries: Entries, rules: RegisterRules): Register {
 
 function pathsIn({ calls }: Register): ReadonlySet<string> {
   return new Set([...calls].flatMap(({ path }) => (path === null ? [] : [path])))
+}
+
+function filesShown(register: Register): ReadonlySet<string> {
+  const whole = [...register.results].filter((result) => showsFile(register, result))
+  return new Set(whole.flatMap(({ call }) => call.path ?? []))
 }

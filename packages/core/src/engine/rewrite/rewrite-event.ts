@@ -7,6 +7,7 @@ import type { ChainStep } from '../../summarize/ask.ts'
 import type { Receipt } from '../../summarize/receipt.ts'
 import type { CleanupFault, Rewritten } from './cleanups.ts'
 import type { RewriteRefused } from './refused.ts'
+import type { SummaryUsage } from './summary-usage.ts'
 import type { ChainLink } from './tracking.ts'
 
 /** What a person may be shown while they wait. */
@@ -34,6 +35,8 @@ export type RewriteEvent =
   | { readonly type: 'phase'; readonly phase: RewritePhase }
   /** Nothing is wrong, it only takes long. `characters`: of the summary, so far. */
   | { readonly type: 'summary-progress'; readonly characters: number; readonly rung: number }
+  /** Nothing has come for a while, and the summary is still waited for. `waitedMs`: since it was asked for. */
+  | { readonly type: 'keep-alive'; readonly waitedMs: number }
   | { readonly type: 'hook-said'; readonly hook: string; readonly message: string }
   | { readonly type: 'hook-failed'; readonly hook: string; readonly message: string }
   /** A hook vetoed a compaction that could not wait: said, and not obeyed. */
@@ -79,7 +82,13 @@ export interface Compacted {
   readonly recordsCoveredLocally: number
   readonly durationMs: number
   readonly receipt: Receipt
+  /** Sentences for the person: a cut that was moved, pins that found no room. */
+  readonly notes: readonly string[]
   readonly steps: readonly ChainStep[]
+  /** What the calls for the summary took. */
+  readonly usage: SummaryUsage
+  /** What made it start by itself: the auto-compact line, or that it pays; null where something else did. */
+  readonly firedBy: 'threshold' | 'price' | null
   readonly link: ChainLink
   /** Even so much is left that the next turn compacts again. */
   readonly willRetrigger: boolean

@@ -27,8 +27,6 @@ export interface Room {
   readonly cleanups?: readonly Cleanup[]
   /** Nobody is watching: work goes on by itself. */
   readonly isAutonomous?: boolean
-  /** Tokens that pinned records may take in all; 20,000 unless told. */
-  readonly pinBudgetTokens?: number
   /** The model for summaries on a call of their own, where it is another than the conversation's. */
   readonly summariser?: OtherSummariser
   /** Writes summaries in another way than by the chain of asking. */

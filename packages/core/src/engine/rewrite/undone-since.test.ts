@@ -2,6 +2,7 @@ import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import {
   hasPromptSince,
+  isJustUndone,
   isWaitingForPrompt,
   UNDO_NOTICE,
   undoNotice,
@@ -36,6 +37,15 @@ describe('an act that was undone', () => {
     expect(untoldUndoings(teller.view)).toEqual([])
     teller.user('two')
     expect(isWaitingForPrompt(teller.view)).toBe(false)
+  })
+
+  it('is fresh until the model has spoken', () => {
+    const teller = undoneOnce()
+    teller.user('two')
+    expect([isJustUndone(teller.view, 1), isJustUndone(teller.view, 5)]).toEqual([true, false])
+    const other = new Teller('told')
+    other.user('one')
+    expect(isJustUndone(other.view, -1)).toBe(false)
   })
 })
 

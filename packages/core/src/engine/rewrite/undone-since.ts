@@ -10,6 +10,22 @@ export function isWaitingForPrompt(view: View): boolean {
   return undoneSincePrompt(view).length > 0
 }
 
+/** An act was undone, stands so, and no model has said anything since. `answered`: index of its newest words. */
+export function isJustUndone({ entries, undone, rewrittenAt }: View, answered: number): boolean {
+  if (undone.length === 0) return false
+  for (let place = entries.length - 1; place >= 0; place -= 1) {
+    const entry = entries.at(place)
+    if (entry === undefined || entry.index <= answered || entry.index < rewrittenAt) return false
+    if (isUndoing(entry)) return true
+  }
+  return false
+}
+
+function isUndoing({ record }: Entry): boolean {
+  const subtype = record.type === 'system' ? record.subtype : undefined
+  return subtype === 'compact_undone' || subtype === 'clear_undone'
+}
+
 /** The person has spoken behind the record at `index`. */
 export function hasPromptSince({ entries }: View, index: number): boolean {
   for (let place = entries.length - 1; place >= 0; place -= 1) {
@@ -33,8 +49,7 @@ function undoneSincePrompt({ entries, undone, rewrittenAt }: View): readonly Ent
     const entry = entries.at(place)
     if (entry === undefined || isPrompt(entry.record) || entry.index < rewrittenAt) break
     if (entry.record.type === 'attachment' && entry.record.attachment.type === UNDO_NOTICE) break
-    const subtype = entry.record.type === 'system' ? entry.record.subtype : undefined
-    if (subtype === 'compact_undone' || subtype === 'clear_undone') found.unshift(entry)
+    if (isUndoing(entry)) found.unshift(entry)
   }
   return found
 }

@@ -1,6 +1,6 @@
 /** Writes the summary of a compaction: drives the chain of asking, rung by rung, on the model's port. */
 import type { KnownRecord } from '../../conversation/record.ts'
-import type { Ask, AskOutcome, Done, LocalAsk } from '../../summarize/ask.ts'
+import type { Ask, AskOutcome, ChainFailure, Done, LocalAsk } from '../../summarize/ask.ts'
 import { answered, nextAsk, startChain, unfit } from '../../summarize/chain.ts'
 import { isDone } from '../../summarize/chain-settle.ts'
 import type { Chain } from '../../summarize/chain-state.ts'
@@ -14,6 +14,7 @@ import { askModel } from './ask-model.ts'
 import { chainContext, type SummaryAsked } from './chain-context.ts'
 import type { CompactionPlan } from './compaction-plan.ts'
 import { historyBefore } from './history-before.ts'
+import { keepAlive } from './keep-alive.ts'
 import { ABORTED, type RewriteRefused, refused } from './refused.ts'
 import type { Room } from './room.ts'
 import type { RawSummary, WriteSummary } from './written-summary.ts'
@@ -34,7 +35,9 @@ export async function* writeSummary(
 ): AsyncGenerator<TurnEvent, Asking | RewriteRefused> {
   if (room.writeSummary === undefined)
     return yield* driven(run, room, { asked, chain: startChain(chainContext(run, room, asked)) })
-  const summary = await writtenByHost(run, room, { asked, write: room.writeSummary })
+  const writing = writtenByHost(run, room, { asked, write: room.writeSummary })
+  const keepAliveMs = run.host.policy.compact.waiting.keepAliveSeconds * 1000
+  const summary = yield* keepAlive(run, writing, { deadlines: room.deadlines, keepAliveMs })
   return summary.ok ? { ok: true, summary, chain: null } : summary
 }
 
@@ -138,7 +141,7 @@ interface Ended {
 }
 
 function ending(room: Room, { asked, done }: Ended): RawSummary | RewriteRefused {
-  if (!done.ok) return done.aborted ? ABORTED : refused('no-summary', done.message)
+  if (!done.ok) return done.aborted ? ABORTED : noSummary(done)
   const covered = done.covered.map(({ record }) => record)
   const cover =
     covered.length === 0
@@ -154,6 +157,11 @@ function ending(room: Room, { asked, done }: Ended): RawSummary | RewriteRefused
     fallbackReason,
     steps: trace,
   }
+}
+
+function noSummary({ message, fallbackReason, trace }: ChainFailure): RewriteRefused {
+  const steps = trace
+  return refused('no-summary', message, fallbackReason === null ? { steps } : { steps, fallbackReason })
 }
 
 interface Localised {

@@ -23,6 +23,8 @@ export interface WrittenSummary extends RawSummary {
   readonly beside: string
   /** The names the work is using, as lines. */
   readonly ledger: readonly string[]
+  /** What it lacked and found no room to be put back. */
+  readonly unfit: readonly string[]
 }
 
 export interface SummaryQuestion {

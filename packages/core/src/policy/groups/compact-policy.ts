@@ -63,6 +63,8 @@ export interface CompactPolicy {
   readonly instructionCharacters: number
   /** A summary is accepted only below this per cent of the size of what it replaces. */
   readonly maximumPercentOfReplaced: number
+  /** Tokens that pinned records may take in all; those beyond, oldest first, are summarised, and it is told. */
+  readonly pinTokens: number
   /** Prepare a summary in the background from the warning line on, and swap it in at a safe point. */
   readonly background: boolean
   /** Where nothing forces a compaction, let price choose between now and later. */
@@ -102,6 +104,7 @@ export const compactFields: Fields<CompactPolicy> = {
   instructions: field('', text()),
   instructionCharacters: field(8_000, count()),
   maximumPercentOfReplaced: field(100, percent(1, 100)),
+  pinTokens: field(20_000, count()),
   background: field(true, flag()),
   priceDecides: field(true, flag()),
   carriersFirst: field(false, flag()),

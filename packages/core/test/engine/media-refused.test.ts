@@ -1,0 +1,70 @@
+/** Images that a provider will not take are left out, and the request is sent again once. */
+import { describe, expect, it } from 'vitest'
+import {
+  type Block,
+  createPolicy,
+  type DeepPartial,
+  type Failure,
+  openSession,
+  type Policy,
+} from '../../src/index.ts'
+import { play, type Spoken, say, scene, text } from './spoken-model.ts'
+
+const image: Block = {
+  type: 'image',
+  source: { type: 'base64', media_type: 'image/png', data: 'A'.repeat(400) },
+}
+const MEDIA: Failure = { kind: 'media', retryable: false, message: 'Could not process image' }
+const imagesIn = (value: unknown): number => JSON.stringify(value).split('"image/png"').length - 1
+const failed = (failure: Failure): Spoken => ({ blocks: [], failure })
+
+async function refused(failures: readonly Failure[], policy: DeepPartial<Policy> = {}) {
+  const replies = [say(text('One.')), say(text('Two.')), ...failures.map(failed), say(text('Fine.'))]
+  const made = scene(replies, { policy: createPolicy(policy) })
+  let state = await openSession(made.host.journal, 's')
+  const prompts = [[text('a'), image], [text('b')], [text('c'), image]]
+  let end: Awaited<ReturnType<typeof play>> | null = null
+  for (const prompt of prompts) {
+    end = await play(state, { prompt }, made.host)
+    state = end.outcome.state
+  }
+  const events = end?.events ?? []
+  return {
+    ok: end?.outcome.ok,
+    images: made.asked.slice(2).map(({ payload }) => imagesIn(payload)),
+    told: events.filter(({ type }) => type === 'media-dropped').length,
+    failures: events.filter((event) => event.type === 'reply' && event.event.type === 'reply-failed').length,
+  }
+}
+
+describe('media that a provider refuses', () => {
+  it.each([
+    [
+      'all of it, where it does not say which',
+      [MEDIA],
+      {},
+      { ok: true, images: [2, 0], told: 1, failures: 0 },
+    ],
+    [
+      'that of the message it names',
+      [{ ...MEDIA, path: 'messages.4.content.1.image.source' }],
+      {},
+      { ok: true, images: [2, 1], told: 1, failures: 0 },
+    ],
+    [
+      'what was answered, where the bytes are too many',
+      [{ ...MEDIA, kind: 'too-large' as const }],
+      {},
+      { ok: true, images: [2, 1], told: 1, failures: 0 },
+    ],
+    ['once', [MEDIA, MEDIA], {}, { ok: false, images: [2, 0], told: 1, failures: 1 }],
+    [
+      'never, where the policy says so',
+      [MEDIA],
+      { turn: { reactive: { mediaRetries: 0 } } },
+      { ok: false, images: [2], told: 0, failures: 1 },
+    ],
+  ])('is left out: %s', async (_, failures, policy, expected) => {
+    expect(await refused(failures, policy)).toEqual(expected)
+  })
+})

@@ -1,0 +1,118 @@
+/** What is given wrong is said at once, in one line that names it; nothing is begun. */
+import type { OpenOptions, Session } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+import { simulated } from './simulated.ts'
+
+const DEFINITION = { name: 'Read', description: 'Reads.', input_schema: { type: 'object' } }
+
+/** The message of the `bad-option` that it throws or rejects with. */
+async function said(act: () => unknown): Promise<unknown> {
+  try {
+    await act()
+    return null
+  } catch (thrown) {
+    expect(thrown).toMatchObject({ code: 'bad-option' })
+    return thrown instanceof Error ? thrown.message : thrown
+  }
+}
+
+describe('open', () => {
+  it.each<[object, string]>([
+    [{ tool: {} }, 'open: there is no option tool. Did you mean tools?'],
+    [{ hooks: { precompact: [] } }, 'hooks: there is no option precompact. Did you mean preCompact?'],
+    [
+      { hooks: { preCompact: () => {} } },
+      'hooks.preCompact: expected a list of { name, run(input, signal), timeoutSeconds }.',
+    ],
+    [{ interactive: 1 }, 'open: interactive is 1; expected true or false.'],
+  ])('%j', async (options, message) => {
+    const { tide } = simulated()
+    expect(await said(() => tide.open('a', options as OpenOptions))).toBe(message)
+    expect(await tide.open('a')).toMatchObject({ id: 'a' })
+  })
+})
+
+describe('a session', () => {
+  it.each<[string, (session: Session) => unknown, string]>([
+    [
+      'run with tools that nothing runs',
+      (session) => session.run('hello', { tools: [DEFINITION] }),
+      'run: nothing runs the tools Read. Give runTool(call, signal), or each tool as { description, inputSchema, run }.',
+    ],
+    [
+      'run with another name',
+      (session) => session.run('hello', { tool: [] } as never),
+      'run: there is no option tool. Did you mean tools?',
+    ],
+    [
+      'run of nothing',
+      (session) => session.run(undefined as never),
+      'run: the prompt is undefined; expected a text, blocks, or null to go on.',
+    ],
+    [
+      'a signal that is none',
+      (session) => session.run('hello', { signal: new AbortController() as never }).outcome,
+      'signal: expected an AbortSignal, as new AbortController().signal.',
+    ],
+    [
+      'next with another name',
+      (session) => session.next({ settled: true } as never),
+      'next: there is no option settled. Did you mean settle?',
+    ],
+    [
+      'compact with another name',
+      (session) => session.compact({ instruction: 'x' } as never),
+      'compact: there is no option instruction. Did you mean instructions?',
+    ],
+    [
+      'prepare of no plan',
+      (session) => session.prepare({} as never),
+      'prepare: expected a plan, as planCompaction gives it where it is ok, found {}.',
+    ],
+    [
+      'commit of no draft',
+      (session) => session.commit({} as never),
+      'commit: expected a draft, as prepare gives it where it is ok, found {}.',
+    ],
+    [
+      'commit of a refusal',
+      (session) => session.commit({ ok: false, reason: 'floor', message: 'Too much.' } as never),
+      'commit: expected a draft, as prepare gives it where it is ok, found a refusal: Too much.',
+    ],
+    [
+      'undo of no id',
+      (session) => session.undo({ force: true } as never),
+      'undo: the id is [Object]; expected that of an act, or nothing for the newest.',
+    ],
+    [
+      'another model by its name',
+      (session) => session.switchModel('claude-haiku-5-5' as never),
+      'switchModel: model is "claude-haiku-5-5"; expected a model, as anthropic("claude-sonnet-5-5") gives it.',
+    ],
+    [
+      'no such event',
+      (session) => session.on('compacted' as never, () => {}),
+      'on: there is no event compacted. Did you mean compact?',
+    ],
+    [
+      'no listener',
+      (session) => session.on('compact', undefined as never),
+      'on("compact", listener): expected a function.',
+    ],
+  ])('%s', async (_, act, message) => {
+    const session = await simulated().tide.open('a')
+    expect(await said(() => act(session))).toBe(message)
+    expect(session.messages()).toEqual([])
+  })
+
+  it('takes tools that the provider runs, and what runs those it knows', async () => {
+    const world = simulated()
+    const session = await world.tide.open('a', { tools: world.coder.tools })
+    const search = { type: 'web_search_20250305', name: 'web_search' }
+    const { runTool } = world.tools
+    if (runTool === undefined) throw new Error('the coder runs its tools')
+    expect(await session.run('Mend the sums.', { runTool }).outcome).toMatchObject({ ok: true })
+    expect(world.simulator.requests.at(-1)?.status).toBe(200)
+    expect(await said(() => session.run('And?', { tools: [search] }).outcome)).toBeNull()
+  })
+})

@@ -1,0 +1,86 @@
+/** Summarisers that answer wrong, however a compaction comes about: a good view, or a refusal that changed nothing. */
+import { user } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+import { started, TRIGGERS, type Trial, trials, tryOut } from './adversarial.ts'
+import { expectUntouched, fillTo, pictureOf, setStage } from './summary-stage.ts'
+
+const SMALL = [8_000, 16_000, 32_000] as const
+
+/** One small window for each, another for each trigger, and a usual one for a quarter of them. */
+function someWindows(place: number, way: number): readonly number[] {
+  const small = SMALL.slice((place + way) % 3, ((place + way) % 3) + 1)
+  return (place + way) % 4 === 0 ? [...small, 200_000] : small
+}
+
+const named = (list: readonly Trial[]): readonly (readonly [string, Trial])[] =>
+  list.map((trial) => [`${trial.adversary}, ${trial.trigger}, ${trial.window} tokens`, trial])
+
+describe('a summariser that answers wrong', () => {
+  it.each(named(trials(someWindows, 'last')))(
+    '%s: the view is valid and under its target',
+    async (_, trial) => {
+      expect(await tryOut(trial)).toMatchObject({ committed: true })
+    },
+  )
+
+  it.each(named(trials(() => [8_000], 'never')).filter(([, { adversary }]) => adversary !== 'injection'))(
+    '%s, and no other way allowed: refused, and nothing has changed',
+    async (_, trial) => {
+      expect(await tryOut(trial)).toMatchObject({ committed: false, summarizer: 'no-summary' })
+    },
+  )
+})
+
+describe('a window that is smaller than anybody said', () => {
+  it.each([...SMALL, 200_000])(
+    'of %d tokens costs a model that sums up well one more call',
+    async (window) => {
+      const trial: Trial = { adversary: 'injection', trigger: 'reactive', window, local: 'last' }
+      expect(await tryOut(trial)).toMatchObject({ committed: true, summarizer: 'model', calls: 2 })
+    },
+  )
+})
+
+describe('what cannot be made smaller', () => {
+  it.each([8_000, 32_000, 200_000])(
+    'is named, in a window of %d tokens, and nothing has changed',
+    async (window) => {
+      const stage = await setStage({ script: () => ({ blocks: [{ type: 'text', text: 'Yes.' }] }), window })
+      await fillTo(stage, window * 0.1, 'early')
+      await stage.session.append(user(`Mind all of this. ${'word '.repeat(window)}`))
+      const before = pictureOf(stage)
+      const end = await stage.session.compact()
+      expect(end).toMatchObject({ ok: false, reason: 'floor' })
+      const [largest] = !end.ok && 'floor' in end ? (end.floor ?? []) : []
+      expect(largest?.what).toMatch(/^message not yet answered /)
+      expect(largest?.tokens).toBeGreaterThan(window / 2)
+      expectUntouched(stage, before)
+    },
+  )
+})
+
+describe('called off', () => {
+  it.each(TRIGGERS.flatMap((trigger) => [1, 2, 4].map((call) => [trigger, call] as const)))(
+    '%s, at call %d for a summary: nothing has changed, and it can be done again',
+    async (trigger, call) => {
+      const adversary = 'empty'
+      const stage = await started({ adversary, trigger, window: 16_000, local: 'last' })
+      const before = pictureOf(stage)
+      const stop = new AbortController()
+      let calls = 0
+      const off = stage.session.on('side-sent', () => {
+        calls += 1
+        if (calls === call) stop.abort()
+      })
+      const { session } = stage
+      const { signal } = stop
+      const end =
+        trigger === 'manual' ? session.compact({ signal }) : session.run('And then?', { signal }).outcome
+      expect(await end).toMatchObject({ ok: false, reason: 'aborted' })
+      expect(calls).toBe(call)
+      expectUntouched(stage, before)
+      off()
+      expect(await session.compact()).toMatchObject({ ok: true })
+    },
+  )
+})

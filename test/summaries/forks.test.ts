@@ -1,0 +1,132 @@
+/** What the call for a summary does to the cache, to bound thinking, and to what `undo` gives back. */
+import { createCoder, type RequestRecord, withSummaries } from '@tidemark/simulator'
+import { type RunOptions, type Session, user } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+import { isSummaryBody, type Stage, setStage } from './summary-stage.ts'
+
+const MODELS = ['claude-sonnet-4-5', 'claude-opus-5', 'claude-opus-5-5', 'claude-sonnet-5-5'] as const
+/** Their thinking is bound to all that was said before it. */
+const BINDING = ['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-fable-5-1'] as const
+
+interface Worked extends Stage {
+  readonly tools: RunOptions
+  /** The second of three prompts. */
+  readonly pivot: string
+}
+
+async function worked(modelId: string): Promise<Worked> {
+  const coder = createCoder({ turns: 6, resultTokens: 1_500, thinkingTokens: 60 })
+  const tools: RunOptions = {
+    tools: coder.tools,
+    runTool: (call) => {
+      const { content, is_error } = coder.toolResult(call)
+      return { content: String(content), isError: is_error === true }
+    },
+  }
+  const stage = await setStage({ script: withSummaries(coder.script), window: 200_000, modelId })
+  const { session } = stage
+  await done(session.run('Mend the sums of orders.', tools))
+  const [pivot = ''] = await session.append(user('And the dates.'))
+  await done(session.run(null, tools))
+  await done(session.run('And the names.', tools))
+  return { ...stage, tools, pivot }
+}
+
+async function done(run: ReturnType<Session['run']>): Promise<void> {
+  expect(await run.outcome).toMatchObject({ ok: true })
+}
+
+function promptOf({ usage }: Pick<RequestRecord, 'usage'>): number {
+  return (usage?.cacheRead ?? 0) + (usage?.write5m ?? 0) + (usage?.write1h ?? 0) + (usage?.input ?? 0)
+}
+
+/** A body without its marks of the cache. */
+function unmarked(body: string): object {
+  return JSON.parse(body, (key, value) => (key === 'cache_control' ? undefined : value))
+}
+
+describe('the fork that writes a summary', () => {
+  it.each(MODELS.flatMap((model) => (['full', 'from'] as const).map((form) => [model, form] as const)))(
+    '%s, %s: reads all that was sent before it, and writes nothing',
+    async (model, form) => {
+      const { session, simulator, bodies, events, pivot } = await worked(model)
+      const [parent] = simulator.requests.slice(-1)
+      const end = await session.compact(form === 'full' ? {} : { form, pivot })
+      expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'model', fallbackReason: null } })
+      const [fork] = simulator.requests.slice(-1)
+      expect(isSummaryBody(bodies.at(-1) ?? '')).toBe(true)
+      if (parent === undefined || fork === undefined) throw new Error('nothing was sent')
+      expect((fork.usage?.cacheRead ?? 0) / promptOf(parent)).toBeGreaterThanOrEqual(0.99)
+      expect(fork.usage).toMatchObject({ write5m: 0, write1h: 0 })
+      const told = events.flatMap((event) => (event.type === 'fork' ? [event.fork] : []))
+      const read = fork.usage?.cacheRead ?? 0
+      expect(told).toEqual([
+        { source: 'compact', expected: read, read, share: read / promptOf(fork), missed: null },
+      ])
+    },
+  )
+})
+
+describe('what is kept behind a summary', () => {
+  it.each(BINDING)('%s: stays valid through the provider’s own block, thinking and all', async (model) => {
+    const { session, simulator, bodies, pivot, tools } = await worked(model)
+    const kept = JSON.stringify(session.messages()).split('"thinking"').length
+    const end = await session.compact({ form: 'up_to', pivot })
+    expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'block', fallbackReason: null } })
+    const [asked] = simulator.requests.slice(-1)
+    if (asked === undefined) throw new Error('nothing was sent')
+    expect((asked.usage?.cacheRead ?? 0) / promptOf(asked)).toBeGreaterThan(0.8)
+    expect(asked.usage).toMatchObject({ write5m: 0, write1h: 0 })
+    const thinking = JSON.stringify(session.messages()).split('"thinking"').length
+    expect(thinking).toBeGreaterThan(1)
+    expect(thinking).toBeLessThan(kept)
+    for (const prompt of ['Go on.', 'And on.']) await done(session.run(prompt, tools))
+    expect(simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
+    expect(simulator.requests.flatMap(({ transformations }) => transformations)).toEqual([])
+    expect(JSON.parse(bodies.at(-1) ?? '').messages[0].content[0]).toMatchObject({ type: 'compaction' })
+  })
+
+  it('claude-opus-5-5: goes without its thinking where the provider’s own block is turned off', async () => {
+    const coder = createCoder({ turns: 3, thinkingTokens: 60 })
+    const policy = { compact: { chain: { block: false } } }
+    const script = withSummaries(coder.script)
+    const stage = await setStage({ script, window: 200_000, modelId: 'claude-opus-5-5', more: { policy } })
+    const runTool: RunOptions['runTool'] = (call) => String(coder.toolResult(call).content)
+    const tools = { tools: coder.tools, runTool }
+    await done(stage.session.run('Mend the sums.', tools))
+    const [pivot = ''] = await stage.session.append(user('And the dates.'))
+    await done(stage.session.run(null, tools))
+    expect(await stage.session.compact({ form: 'up_to', pivot })).toMatchObject({ ok: true })
+    await done(stage.session.run('Go on.', tools))
+    expect(stage.simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
+  })
+})
+
+describe('undo', () => {
+  it.each(
+    ['claude-sonnet-4-5', 'claude-opus-5-5'].flatMap((model) =>
+      (['full', 'from', 'up_to'] as const).flatMap((form) =>
+        (['model', 'local'] as const).map((summarizer) => [model, form, summarizer] as const),
+      ),
+    ),
+  )('%s, %s, by %s: gives back the exact requests', async (model, form, summarizer) => {
+    const { session, bodies, simulator, pivot, tools } = await worked(model)
+    await session.append(user('What is left?'))
+    const before = await session.next()
+    if (!before.ok) throw new Error(before.message)
+    const end = await session.compact({
+      abandon: true,
+      summarizer,
+      ...(form === 'full' ? {} : { form, pivot }),
+    })
+    if (!end.ok) throw new Error(end.message)
+    expect(await session.undo(end.compaction.id)).toMatchObject({ ok: true })
+    const after = await session.next()
+    if (!after.ok) throw new Error(after.message)
+    expect(unmarked(after.text)).toEqual(unmarked(before.text))
+    const sent = bodies.length
+    await done(session.run(null, tools))
+    expect(unmarked(bodies[sent] ?? '')).toEqual({ ...unmarked(before.text), stream: true })
+    expect(simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
+  })
+})

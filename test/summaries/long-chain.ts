@@ -1,0 +1,151 @@
+/** A long piece of work that is compacted again and again, with things planted in it that must last or must not show. */
+import { prose, type Script, withSummaries } from '@tidemark/simulator'
+import { assistant, type CompactOptions, type Said, toolResult, user } from 'tidemark'
+import { expect } from 'vitest'
+import { pictureOf, type Stage, setStage } from './summary-stage.ts'
+
+/** Said, met and touched in the first round only. */
+export const PLANTED = {
+  file: 'src/planted/tide-gate.ts',
+  error: 'E4711: the planted database refused the connection',
+  rule: 'A rule for all of this: amounts are in cents, never in euros.',
+} as const
+
+export const SECRETS = [
+  'sk-ant-api03-Zx8Kq2mN4vB7tR1wY5uE9pL3sD6fG0hJ',
+  'ghp_9aB8cD7eF6gH5iJ4kL3mN2oP1qR0sT9uV8wX',
+  'AKIAIOSFODNN7TIDEGAT',
+] as const
+
+export interface ChainEnd {
+  /** Tokens after each compaction. */
+  readonly sizes: readonly number[]
+  /** The text of each summary. */
+  readonly summaries: readonly string[]
+  readonly summarizers: readonly string[]
+  /** What the receipts name as no longer said, of what the person said. */
+  readonly lost: ReadonlySet<string>
+  /** What the person said, in order. */
+  readonly said: readonly string[]
+  readonly target: number
+}
+
+export interface ChainOptions {
+  readonly rounds: number
+  readonly window: number
+  readonly compact: CompactOptions
+  readonly summary?: Script
+  /** Words of each prompt beside what it says. */
+  readonly promptTokens?: number
+}
+
+const answers: Script = () => ({ blocks: [{ type: 'text', text: 'That is done.' }] })
+
+export async function compactAgainAndAgain(options: ChainOptions): Promise<ChainEnd> {
+  const { rounds, window, summary, promptTokens = 0 } = options
+  const stage = await setStage({ script: withSummaries(answers, summary), window })
+  const end = newEnd()
+  for (let round = 1; round <= rounds; round += 1) {
+    const { prompts, talk } = roundOf(round, window, promptTokens)
+    await stage.session.append(...talk)
+    const last = `Round ${round} ends here: write down step ${round * 7}.`
+    expect(await stage.session.run(last).outcome).toMatchObject({ ok: true })
+    end.said.push(...prompts, last)
+    const committed = await stage.session.compact(options.compact)
+    if (!committed.ok) throw new Error(`round ${round}: ${committed.message}`)
+    end.sizes.push(committed.compaction.tokensAfter)
+    end.summarizers.push(committed.compaction.summarizer)
+    end.summaries.push(summariesIn(stage).at(-1) ?? '')
+  }
+  checkNothingInvented(stage, end.summaries)
+  return { ...end, lost: lostIn(stage), target: stage.session.contextRemaining().lines?.target ?? 0 }
+}
+
+/** By receipts, those of compactions that happened by themselves included. */
+function lostIn({ events }: Stage): ReadonlySet<string> {
+  const receipts = events.flatMap((event) => (event.type === 'compact' ? [event.compaction.receipt] : []))
+  return new Set(receipts.flatMap(({ lost }) => lost.userMessages.map(({ text }) => text)))
+}
+
+function newEnd() {
+  const texts = (): string[] => []
+  const sizes: number[] = []
+  return { sizes, summaries: texts(), summarizers: texts(), said: texts() }
+}
+
+interface Round {
+  readonly prompts: readonly string[]
+  readonly talk: readonly Said[]
+}
+
+function roundOf(round: number, window: number, promptTokens: number): Round {
+  const long = round === 3 ? [`A long story: ${prose('story', 1_200)} That is all of it.`] : []
+  const planted = round === 1 ? [PLANTED.rule] : []
+  const more = promptTokens === 0 ? '' : ` ${prose(`prompt/${round}`, promptTokens)}`
+  const prompts = [`Round ${round}: mend module-${round}, please.${more}`, ...planted, ...long]
+  const told = round === 2 ? [`The key of the service is ${SECRETS[0]}, the token ${SECRETS[1]}.`] : []
+  return { prompts, talk: [...[...prompts, ...told].map((text) => user(text)), ...work(round, window)] }
+}
+
+function work(round: number, window: number): readonly Said[] {
+  const file = round === 1 ? PLANTED.file : `src/module-${round}/part.ts`
+  const words = Math.ceil(window / 30)
+  const secret = SECRETS[round % SECRETS.length]
+  return [
+    call(round, 'a', 'Read', { file_path: file }),
+    toolResult(`toolu_${round}a`, `const key = '${secret}'\n${prose(`read/${round}`, words)}`),
+    call(round, 'b', 'Edit', {
+      file_path: file,
+      old_string: `was ${round}`,
+      new_string: `is ${round} '${secret}'`,
+    }),
+    toolResult(`toolu_${round}b`, 'The file was changed.'),
+    call(round, 'c', 'Bash', { command: round === 1 ? 'npm run planted' : `npm test -- module-${round}` }),
+    round === 1
+      ? toolResult(`toolu_${round}c`, `with ${SECRETS[2]}\n${PLANTED.error}`, { isError: true })
+      : toolResult(`toolu_${round}c`, `ok ${round}\n${prose(`run/${round}`, words)}`),
+    assistant(`module-${round} is mended. ${prose(`told/${round}`, words)}`),
+  ]
+}
+
+function call(round: number, part: string, name: string, input: object): Said {
+  return assistant({
+    content: [
+      { type: 'text', text: `Step ${part} of ${round}.` },
+      { type: 'tool_use', id: `toolu_${round}${part}`, name, input },
+    ],
+  })
+}
+
+function summariesIn(stage: Stage): readonly string[] {
+  return pictureOf(stage).log.flatMap((line) => {
+    const record = JSON.parse(line)
+    return record.isCompactSummary === true ? [textOf(record.message.content)] : []
+  })
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  return Array.isArray(content) ? content.map(({ text }) => String(text ?? '')).join('\n') : ''
+}
+
+const PATH = /\b(?:src|test|lib)\/[\w./-]*\w/g
+const QUOTED = /“([^”]{12,})”/g
+
+/** Each path and each quoted sentence of a summary was said, in so many words, by somebody else. */
+function checkNothingInvented(stage: Stage, summaries: readonly string[]): void {
+  const told = pictureOf(stage)
+    .log.filter((line) => JSON.parse(line).isCompactSummary !== true)
+    .flatMap((line) => textsIn(JSON.parse(line)))
+    .join('\n')
+  const paths = new Set(summaries.flatMap((text) => text.match(PATH) ?? []))
+  expect(paths.size).toBeGreaterThan(10)
+  expect([...paths].filter((path) => !told.includes(path))).toEqual([])
+  const quotes = summaries.flatMap((text) => [...text.matchAll(QUOTED)].map(([, quote = '']) => quote))
+  expect(quotes.filter((quote) => !told.includes(quote.replace(/…$/, '')))).toEqual([])
+}
+
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
+}

@@ -15,9 +15,14 @@ export interface OpenCall {
 
 /** Calls of the newest response that wait. One that the conversation has left behind is answered for good. */
 export function openCalls(flat: Flat): readonly OpenCall[] {
-  const newest = new Set(newestResponses(flat.drafts).flatMap(callsOf))
+  const newest = newestResponses(flat.drafts)
+  const ids = new Set(newest.flatMap(callsOf))
+  // The id alone does not tell: a response may have repeated that of an earlier call, which is answered for good.
+  const origins = new Set(newest.flatMap(({ parts }) => [...parts].map((part) => part.origin)))
   return flat.tailRepairs.flatMap(({ kind, id, origin }) =>
-    kind === 'missing-result' && id !== undefined && newest.has(id) ? [{ id, origin }] : [],
+    kind === 'missing-result' && id !== undefined && ids.has(id) && origins.has(origin)
+      ? [{ id, origin }]
+      : [],
   )
 }
 

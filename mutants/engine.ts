@@ -179,7 +179,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'deleted-text-counts-twice',
     law: 'dropped and told with all their tokens',
-    file: `${ROOM}/plan-now.ts`,
+    file: 'packages/core/src/plan/context-size.ts',
     find: 'return meter.anchor === null ? allDeletedTokens(register) : deletedTokens(register)',
     replace: 'return meter.anchor === null ? 0 : deletedTokens(register)',
     tests: [`${TESTS}/steps`],

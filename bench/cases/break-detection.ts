@@ -8,13 +8,13 @@ import {
   type Flat,
   flatten,
   reduce,
-  type SessionRecord,
 } from '@tidemark/core'
 import { compareAnswer } from '../../packages/core/src/breaks/compare-answer.ts'
 import type { BreakRules } from '../../packages/core/src/breaks/outcome.ts'
 import type { SentRequest } from '../../packages/core/src/breaks/sent.ts'
 import { type CacheWatch, emptyCacheWatch, takeSnapshot } from '../../packages/core/src/breaks/watch.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
+import { loopRecord } from '../harness/tool-loop.ts'
 
 const CALLS = 200
 const ROUNDS = 15
@@ -28,27 +28,6 @@ const TOOLS = ['Bash', 'Edit', 'Read'].map((name) => ({ name, text: `{"name":"${
 const SYSTEM = [{ name: 'identity', text: 'You help.' }]
 const LIFETIME = { ttl: '5m', seconds: 300 }
 
-/** A tool loop: a response with a call, then its answer, for ever. */
-function recordAt(index: number): SessionRecord {
-  const links = {
-    uuid: `r${index}`,
-    parentUuid: index === 0 ? null : `r${index - 1}`,
-    timestamp: '',
-    sessionId: 's',
-  }
-  if (index === 0)
-    return { ...links, type: 'user', message: { role: 'user', content: 'go' } } as SessionRecord
-  const id = `c${Math.ceil(index / 2)}`
-  const isCall = index % 2 === 1
-  const content = isCall
-    ? [{ type: 'tool_use', id, name: 'Read', input: { path: `/src/${id}` } }]
-    : [{ type: 'tool_result', tool_use_id: id, content: `text of ${id} `.repeat(100) }]
-  const message = isCall
-    ? { id: `m${id}`, role: 'assistant', model: 'm', content }
-    : { role: 'user', content }
-  return { ...links, type: isCall ? 'assistant' : 'user', message } as unknown as SessionRecord
-}
-
 /** The requests of so many calls, from a conversation of so many records on. */
 function requestsFrom(length: number): readonly SentRequest[] {
   let session = emptySession()
@@ -56,7 +35,7 @@ function requestsFrom(length: number): readonly SentRequest[] {
   let flat: Flat | undefined
   const requests: SentRequest[] = []
   for (let index = 0; requests.length < CALLS; index += 1) {
-    session = reduce(session, recordAt(index))
+    session = reduce(session, loopRecord(index))
     view = advance(view, session)
     flat = flatten(view, flat)
     if (index >= length && index % 2 === 0) requests.push(requestOf(flat, requests.length))

@@ -41,12 +41,12 @@ interface Told {
  */
 export function requestsBehind(length: number, count: number): () => readonly AssembledRequest[] {
   let told: Told = { session: emptySession(), view: emptyView(), flat: flatten(emptyView()) }
-  for (let index = 0; index <= length; index += 1) told = after(told, recordAt(index))
+  for (let index = 0; index <= length; index += 1) told = after(told, loopRecord(index))
   return () => {
     const requests: AssembledRequest[] = []
     let state = told
     for (let index = length + 1; requests.length <= count; index += 1) {
-      state = after(state, recordAt(index))
+      state = after(state, loopRecord(index))
       if (index % 2 === 0 && index > length + 4) requests.push(requestOf(state.flat, requests.at(-1)))
     }
     return requests
@@ -64,7 +64,8 @@ function requestOf(flat: Flat, previous?: AssembledRequest): AssembledRequest {
   return assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true }, previous)
 }
 
-function recordAt(index: number): SessionRecord {
+/** The record at this place of the loop; the first is the prompt. */
+export function loopRecord(index: number): SessionRecord {
   const links = {
     uuid: `r${index}`,
     parentUuid: index === 0 ? null : `r${index - 1}`,

@@ -2,7 +2,6 @@
  * What to do before the next request: wait, clear or compact, and why. Tier 1 is looked at first; a compaction
  * comes where clearing is not enough, or pays where nothing forces anything. Nothing is done here.
  */
-import { allDeletedTokens, deletedTokens } from '../clear/cached.ts'
 import type { NativeEdits } from '../clear/native.ts'
 import type { ClearProposal } from '../clear/proposal.ts'
 import { type Clearing, proposeClearing } from '../clear/propose.ts'
@@ -14,7 +13,7 @@ import { type LadderState, standOn } from '../measure/ladder.ts'
 import type { ContextTokens } from '../measure/usage.ts'
 import type { ScaledPolicy } from '../policy/scale.ts'
 import { autoHeld, type CompactVerdict, heldByUndo, isSelf, judgeCompaction } from './compact-trigger.ts'
-import { readMeter } from './meter.ts'
+import { contextSize } from './context-size.ts'
 import type { PlanContext } from './plan-context.ts'
 import type { TraceStep } from './trace.ts'
 
@@ -61,15 +60,8 @@ export function plan(context: PlanContext): Plan {
 }
 
 function contextTokensOf(context: PlanContext): ContextTokens {
-  const { meter, calibration, policy, profile, prefixTokens, register } = context
-  const deleted = meter.anchor === null ? allDeletedTokens(register) : deletedTokens(register)
-  return readMeter(meter, {
-    calibration,
-    policy: policy.estimate,
-    stripsThinking: profile.thinking.stripsFinishedTurns,
-    prefix: () => prefixTokens,
-    deleted: context.deletedTokens ?? deleted,
-  })
+  const { prefixTokens, deletedTokens: deleted } = context
+  return contextSize({ ...context, prefix: () => prefixTokens, deleted })
 }
 
 const NOTHING: Clearing = { way: null, proposal: null, native: null, why: '' }

@@ -1,11 +1,10 @@
 /** The summary after the gate: what the log knows for certain is in it, and what is secret is not. */
-import { factsOf } from '../../summarize/facts.ts'
 import { passGate } from '../../summarize/gate.ts'
 import { ledgerOf } from '../../summarize/ledger.ts'
 import { redact } from '../../summarize/redact.ts'
 import type { TurnRun } from '../turn-run.ts'
 import type { CompactionPlan } from './compaction-plan.ts'
-import { historyBefore } from './history-before.ts'
+import { factsBefore, historyBefore } from './history-before.ts'
 import type { Room } from './room.ts'
 import type { RawSummary, WrittenSummary } from './written-summary.ts'
 
@@ -16,7 +15,7 @@ export interface GateQuestion {
 
 export function gated({ state, host }: TurnRun, room: Room, { plan, written }: GateQuestion): WrittenSummary {
   const history = historyBefore(state, plan)
-  const facts = factsOf(history)
+  const facts = factsBefore(state, plan)
   const { userMessages, ledger } = room.scaled.budgets
   const { text, repairs, unfit } = passGate(written.text, facts, {
     messages: userMessages,

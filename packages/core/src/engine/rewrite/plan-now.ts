@@ -1,5 +1,4 @@
 /** The plan for a session as it stands: everything a decision rests on, gathered in one place. */
-import { allDeletedTokens, deletedTokens } from '../../clear/cached.ts'
 import type { CacheTemperature } from '../../clear/temperature.ts'
 import { isObject, type JsonObject } from '../../conversation/json.ts'
 import type { Epoch } from '../../conversation/record.ts'
@@ -9,7 +8,7 @@ import { type Rates, ratesFor } from '../../measure/prices.ts'
 import type { ContextTokens } from '../../measure/usage.ts'
 import { cacheTemperature } from '../../plan/cache-temperature.ts'
 import { callsToCome } from '../../plan/call-runs.ts'
-import { readMeter } from '../../plan/meter.ts'
+import { contextSize } from '../../plan/context-size.ts'
 import { type Plan, plan } from '../../plan/plan.ts'
 import type { Moment, PlanContext } from '../../plan/plan-context.ts'
 import { mechanismStates } from '../../policy/mechanisms.ts'
@@ -63,18 +62,9 @@ export function withRoom(state: SessionState, room: Room): RoomyState {
 /** How full the window is now. */
 export function measureNow(state: SessionState, host: TurnHost, room: Room): ContextTokens {
   const { room: known } = withRoom(state, room)
-  return readMeter(known.meter, {
-    calibration: known.meter.calibration,
-    policy: host.policy.estimate,
-    stripsThinking: host.profile.thinking.stripsFinishedTurns,
-    prefix: () => prefixTokens(state, host, room.estimator),
-    deleted: deletedNow(known),
-  })
-}
-
-/** Where nothing was measured, all that was deleted is in the estimate; else only what was since. */
-function deletedNow({ meter, register }: RoomState): number {
-  return meter.anchor === null ? allDeletedTokens(register) : deletedTokens(register)
+  const { policy, profile } = host
+  const prefix = (): number => prefixTokens(state, host, room.estimator)
+  return contextSize({ ...known, calibration: known.meter.calibration, policy, profile, prefix })
 }
 
 interface Asked {

@@ -5,7 +5,7 @@ import { answered, nextAsk, startChain, unfit } from '../../summarize/chain.ts'
 import { isDone } from '../../summarize/chain-settle.ts'
 import type { Chain } from '../../summarize/chain-state.ts'
 import { composeSummary } from '../../summarize/compose-summary.ts'
-import { factsOf } from '../../summarize/facts.ts'
+import { type Facts, factsOf } from '../../summarize/facts.ts'
 import { localSummary } from '../../summarize/local-summary.ts'
 import { SUMMARY_HEADING } from '../../summarize/parse-summary.ts'
 import type { TurnEvent } from '../turn-event.ts'
@@ -13,7 +13,7 @@ import type { TurnRun } from '../turn-run.ts'
 import { askModel } from './ask-model.ts'
 import { chainContext, type SummaryAsked } from './chain-context.ts'
 import type { CompactionPlan } from './compaction-plan.ts'
-import { historyBefore } from './history-before.ts'
+import { factsBefore } from './history-before.ts'
 import { keepAlive } from './keep-alive.ts'
 import { ABORTED, type RewriteRefused, refused } from './refused.ts'
 import type { Room } from './room.ts'
@@ -171,8 +171,7 @@ interface Localised {
 
 /** From the whole history before the cut, so that nothing fades however often a session is compacted. */
 function localText(run: TurnRun, room: Room, { ask, plan }: Localised): string {
-  const history = historyBefore(run.state, plan)
-  return summaryOf(history, room, { form: plan.span.form, tokens: ask.maximumTokens })
+  return summaryOf(factsBefore(run.state, plan), room, { form: plan.span.form, tokens: ask.maximumTokens })
 }
 
 interface Covered {
@@ -184,7 +183,7 @@ interface Covered {
 const COVER_TOKENS = 6_000
 
 function coverText(room: Room, { records, plan }: Covered): string {
-  return summaryOf(records, room, { form: plan.span.form, tokens: COVER_TOKENS })
+  return summaryOf(factsOf(records), room, { form: plan.span.form, tokens: COVER_TOKENS })
 }
 
 interface Made {
@@ -192,8 +191,8 @@ interface Made {
   readonly tokens: number
 }
 
-function summaryOf(records: readonly KnownRecord[], { scaled, estimator }: Room, made: Made): string {
+function summaryOf(facts: Facts, { scaled, estimator }: Room, made: Made): string {
   const { userMessages, ledger } = scaled.budgets
   const rules = { ...made, messages: userMessages, files: ledger.files, estimate: estimator }
-  return localSummary(factsOf(records), rules).text
+  return localSummary(facts, rules).text
 }

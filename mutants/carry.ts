@@ -1,15 +1,13 @@
 /** Carriers, large results put aside and the way back to them: each rule broken, and the law that must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const CARRY = 'packages/core/src/carry'
-const RETRIEVE = 'packages/core/src/retrieve'
 const TESTS = 'packages/core/test/carry'
 
 export const mutants: readonly Mutant[] = [
   {
     name: 'outdated-copy-stays',
     law: 'one copy of each thing, equal to its source',
-    file: `${CARRY}/carry.ts`,
+    file: 'packages/core/src/sources/collect.ts',
     find: 'isSame ? -1 : undefined',
     replace: 'isSame ? -1 : -1',
     tests: [`${TESTS}/laws`],
@@ -17,7 +15,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'ended-state-goes-on-being-shown',
     law: 'one copy of each thing, equal to its source',
-    file: `${CARRY}/carry.ts`,
+    file: 'packages/core/src/sources/collect.ts',
     find: 'if (!carrier.isWhole || failed !== null) return []',
     replace: 'if (carrier.isWhole || failed !== null) return []',
     tests: [`${TESTS}/laws`],
@@ -25,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'failure-ends-what-is-shown',
     law: 'a carrier that fails ends nothing',
-    file: `${CARRY}/carry.ts`,
+    file: 'packages/core/src/sources/collect.ts',
     find: '!carrier.isWhole || failed !== null',
     replace: '!carrier.isWhole',
     tests: [`${TESTS}/carriers`],
@@ -33,7 +31,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'total-budget-is-not-used-up',
     law: 'budgets are never exceeded',
-    file: `${CARRY}/render.ts`,
+    file: 'packages/core/src/sources/collect.ts',
     find: 'total -= placed?.tokens ?? 0',
     replace: 'total -= 0 * (placed?.tokens ?? 0)',
     tests: [`${TESTS}/laws`],
@@ -41,7 +39,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'marker-comes-on-top-of-the-budget',
     law: 'budgets are never exceeded',
-    file: `${CARRY}/allowance.ts`,
+    file: 'packages/core/src/sources/context-source.ts',
     find: "head === '' || tokens > each ? null : { attachment: withHead(head), tokens }",
     replace: "head === '' ? null : { attachment: withHead(head.concat(' more')), tokens }",
     tests: [`${TESTS}/laws`],
@@ -49,7 +47,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'newest-skill-is-shed',
     law: 'never touches what may not go',
-    file: `${CARRY}/shed.ts`,
+    file: 'packages/core/src/sources/collect.ts',
     find: "kind === 'skills' ? keptSkills : 0",
     replace: "kind === 'skills' ? keptSkills - 1 : 0",
     tests: [`${TESTS}/laws`],
@@ -57,7 +55,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'newest-file-is-shed-first',
     law: 'to free 14',
-    file: `${CARRY}/shed.ts`,
+    file: 'packages/core/src/sources/collect.ts',
     find: 'keptSkills : 0).reverse()',
     replace: 'keptSkills : 0)',
     tests: [`${TESTS}/laws`],
@@ -65,7 +63,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'stub-counts-as-content',
     law: 'where the answer was only',
-    file: `${CARRY}/touched-files.ts`,
+    file: 'packages/core/src/sources/file-source.ts',
     find: '!isStub(textIn(content))',
     replace: "!isStub('')",
     tests: [`${TESTS}/files`],
@@ -73,7 +71,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-read-from-before-a-change-counts',
     law: 'changed since and the change is not kept',
-    file: `${CARRY}/touched-files.ts`,
+    file: 'packages/core/src/sources/file-source.ts',
     find: '!isStale(path, at)',
     replace: 'at >= 0',
     tests: [`${TESTS}/files`],
@@ -81,7 +79,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'memory-file-under-another-name-comes-back',
     law: 'never are /project/link.md',
-    file: `${CARRY}/files.ts`,
+    file: 'packages/core/src/sources/file-source.ts',
     find: '!seen.has(read.realPath) && !isNever(read.realPath)',
     replace: '!seen.has(read.realPath)',
     tests: [`${TESTS}/files`],
@@ -89,7 +87,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'unchanged-state-is-said-again',
     law: 'what did not change adds nothing',
-    file: `${CARRY}/shown.ts`,
+    file: 'packages/core/src/sources/context-source.ts',
     find: 'function plain({ update: _, context: __, ...rest }',
     replace: 'function plain({ context: __, ...rest }',
     tests: [`${TESTS}/carriers`],
@@ -97,7 +95,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'changed-carriers-stand-in-front',
     law: 'those that did not change, in their former order',
-    file: `${CARRY}/front.ts`,
+    file: 'packages/core/src/sources/collect.ts',
     find: 'keyOf(other) === key && sameRendering(other, attachment)',
     replace: 'keyOf(other) === key',
     tests: [`${TESTS}/laws`],
@@ -105,33 +103,33 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'spilled-without-a-way-back',
     law: 'stays whole where the model has no way',
-    file: `${RETRIEVE}/spill.ts`,
+    file: 'packages/core/src/history/spill.ts',
     find: '!policy.enabled || paths.historyTool === null',
     replace: '!policy.enabled',
-    tests: [`${RETRIEVE}/spill`],
+    tests: ['packages/core/src/history/spill.test'],
   },
   {
     name: 'wrong-block-is-put-back',
     law: 'comes back byte for byte',
-    file: `${RETRIEVE}/restore.ts`,
+    file: 'packages/core/src/history/spill.ts',
     find: 'item.part === null) content = text',
     replace: 'item.part !== null) content = text',
-    tests: [`${RETRIEVE}/spill`],
+    tests: ['packages/core/src/history/spill.test'],
   },
   {
     name: 'any-blob-can-be-read',
     law: 'finds nothing of other sessions',
-    file: `${RETRIEVE}/look-up.ts`,
+    file: 'packages/core/src/history/find-record.ts',
     find: 'if (isOwnBlob(session, id)) return',
     replace: 'if (shelf.blobs !== null) return',
-    tests: [`${RETRIEVE}/history`],
+    tests: ['packages/core/src/history/history-tool.test'],
   },
   {
     name: 'page-skips-what-did-not-fit',
     law: 'pages that are put together are the whole',
-    file: `${RETRIEVE}/history.ts`,
+    file: 'packages/core/src/history/history-tool.ts',
     find: 'start + taken.length : null',
     replace: 'start + taken.length + 1 : null',
-    tests: [`${RETRIEVE}/history`],
+    tests: ['packages/core/src/history/history-tool.test'],
   },
 ]

@@ -1,7 +1,6 @@
 /** The machinery that makes room: each rule of it, with code broken so that it must be noticed. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const ROOM = 'packages/core/src/engine/rewrite'
 const LAWS = 'packages/core/test/laws/rewrite.test'
 const THINKING = 'packages/core/test/laws/rewrite-thinking'
 const FAILURES = 'packages/core/test/laws/rewrite-failures'
@@ -11,7 +10,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'compaction-keeps-bound-thinking',
     law: 'stands where it was said or goes whole',
-    file: `${ROOM}/lost-thinking.ts`,
+    file: 'packages/core/src/engine/session-state.ts',
     find: "const isIntact = isBlock || span.form === 'from'",
     replace: "const isIntact = isBlock || span.form !== 'full'",
     tests: [THINKING],
@@ -19,15 +18,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'thinking-of-what-came-meanwhile-stays',
     law: 'what came meanwhile',
-    file: `${ROOM}/lost-thinking.ts`,
+    file: 'packages/core/src/engine/session-state.ts',
     find: '...span.pinned, ...late]',
     replace: '...span.pinned, ...late.slice(0, 0)]',
-    tests: [`${ROOM}/lost-thinking`],
+    tests: ['packages/core/src/engine/session-state.test'],
   },
   {
     name: 'view-shows-thinking-that-a-compaction-took',
     law: 'stands where it was said or goes whole',
-    file: 'packages/core/src/view/kept.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'metadata?.clearedThinking)',
     replace: '[])',
     tests: [THINKING],
@@ -35,7 +34,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undo-leaves-thinking-of-the-compacted-view',
     law: 'takes the thinking from what was said behind it',
-    file: 'packages/core/src/view/view.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'withoutThinking(come, record.clearedThinking)',
     replace: 'withoutThinking(come, [])',
     tests: [`${TESTS}/draft-undo`],
@@ -43,7 +42,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'unanswered-words-are-lost',
     law: 'law 10',
-    file: `${ROOM}/draft.ts`,
+    file: 'packages/core/src/compaction/draft.ts',
     find: 'behind: [...span.unanswered, ...late.filter(isShown)]',
     replace: 'behind: [...late.filter(isShown)]',
     tests: [LAWS],
@@ -51,7 +50,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'unanswered-words-stand-before-what-came-back',
     law: 'law 10',
-    file: `${ROOM}/compaction-records.ts`,
+    file: 'packages/core/src/compaction/draft.ts',
     find: 'unansweredMessages: { anchorUuid: lastUuid, uuids: behind }',
     replace: 'unansweredMessages: { anchorUuid: summaryUuid, uuids: [...behind, lastUuid].slice(0, -1) }',
     tests: [LAWS],
@@ -59,15 +58,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-messages-stand-behind-the-summary-always',
     law: 'name what is kept: from',
-    file: `${ROOM}/compaction-records.ts`,
+    file: 'packages/core/src/compaction/draft.ts',
     find: "form === 'from' ? boundaryUuid : summaryUuid",
     replace: "form === 'from' ? summaryUuid : summaryUuid",
-    tests: [`${ROOM}/compaction-records`],
+    tests: ['packages/core/src/compaction/draft.test'],
   },
   {
     name: 'outdated-attachments-are-kept',
     law: 'law 10',
-    file: `${ROOM}/draft.ts`,
+    file: 'packages/core/src/compaction/draft.ts',
     find: '.filter((uuid) => !gone.has(uuid))',
     replace: ".filter((uuid) => !gone.has('') || uuid !== '')",
     tests: [LAWS],
@@ -75,7 +74,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'floor-is-committed',
     law: 'names what fills the floor',
-    file: `${ROOM}/fit.ts`,
+    file: 'packages/core/src/compaction/fit-draft.ts',
     find: 'if (limit !== null && after.high >= limit)',
     replace: 'if (limit !== null && after.high < 0)',
     tests: [`${TESTS}/compaction`],
@@ -83,7 +82,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'nothing-is-shed',
     law: 'sheds what may go',
-    file: `${ROOM}/fit.ts`,
+    file: 'packages/core/src/compaction/fit-draft.ts',
     find: 'if (over === 0) break',
     replace: 'if (over >= 0) break',
     tests: [`${TESTS}/compaction`],
@@ -91,7 +90,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'large-summary-is-taken-at-once',
     law: 'is asked for by the next rung',
-    file: `${ROOM}/prepare.ts`,
+    file: 'packages/core/src/compaction/prepare-draft.ts',
     find: 'while (last.over > 0 && last.largestSummary > 0)',
     replace: 'while (last.over < 0 && last.largestSummary > 0)',
     tests: [`${TESTS}/compaction`],
@@ -99,15 +98,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'next-summary-may-be-as-large',
     law: 'leaves a summary without a model no more room than there is',
-    file: 'packages/core/src/summarize/chain-asks.ts',
+    file: 'packages/core/src/summary/attempt-requests.ts',
     find: 'Math.min(share, chain.context.largestSummary ?? share)',
     replace: 'Math.min(share, chain.context.policy.direct.outputTokens)',
-    tests: ['packages/core/src/summarize/chain.test'],
+    tests: ['packages/core/src/summary/attempts.test'],
   },
   {
     name: 'late-summary-counts',
     law: 'a summary that never comes',
-    file: `${ROOM}/write-summary.ts`,
+    file: 'packages/core/src/compaction/write-summary.ts',
     find: "const text = end.ok ? (end.value?.trim() ?? '') : ''",
     replace: "const text = end.ok ? (end.value?.trim() ?? '') : 'Summary: it was late'",
     tests: [FAILURES],
@@ -115,7 +114,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'veto-kills-the-session',
     law: 'overrules a veto',
-    file: `${ROOM}/run-hooks.ts`,
+    file: 'packages/core/src/compaction/hooks.ts',
     find: 'if (block !== undefined && asked.isForced !== true)',
     replace: 'if (block !== undefined && asked.isForced !== undefined)',
     tests: [`${TESTS}/compaction`],
@@ -123,7 +122,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'breaker-counts-nothing',
     law: 'until it has failed too often',
-    file: `${ROOM}/breaker.ts`,
+    file: 'packages/core/src/engine/session-state.ts',
     find: 'failures: breaker.failures + 1',
     replace: 'failures: breaker.failures + 0',
     tests: [`${TESTS}/room`],
@@ -131,7 +130,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'new-words-open-nothing',
     law: 'until it has failed too often',
-    file: `${ROOM}/plan-now.ts`,
+    file: 'packages/core/src/engine/measure-context.ts',
     find: '? most - 1 : breaker.failures',
     replace: '? most : breaker.failures',
     tests: [`${TESTS}/room`],
@@ -139,7 +138,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'compacts-again-though-nothing-came',
     law: 'until somebody speaks',
-    file: `${ROOM}/just-compacted.ts`,
+    file: 'packages/core/src/engine/measure-context.ts',
     find: "act?.kind === 'compact'",
     replace: "act?.kind === 'clear'",
     tests: [`${TESTS}/steps`],
@@ -147,7 +146,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-short-answer-is-taken',
     law: 'by the stop reason',
-    file: `${ROOM}/recover.ts`,
+    file: 'packages/core/src/turn/recover.ts',
     find: "if (stop_reason === 'model_context_window_exceeded') return true",
     replace: "if (stop_reason === 'refusal') return true",
     tests: [`${TESTS}/room`],
@@ -155,7 +154,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'failure-is-shown-before-it-is-mended',
     law: 'nobody sees the failure',
-    file: `${ROOM}/hold-failure.ts`,
+    file: 'packages/core/src/turn/turn.ts',
     find: 'else yield step.value',
     replace: 'yield step.value',
     tests: [`${TESTS}/room`],
@@ -163,7 +162,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'failure-is-swallowed',
     law: 'is let through',
-    file: 'packages/core/src/engine/turn.ts',
+    file: 'packages/core/src/turn/turn.ts',
     find: 'if (held !== null) yield held',
     replace: "if (held !== null && held.type === 'turn-ended') yield held",
     tests: [`${TESTS}/room`],
@@ -171,7 +170,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'host-forgets-what-is-kept',
     law: 'tells what left the view, and not what is kept',
-    file: `${ROOM}/released-by.ts`,
+    file: 'packages/core/src/compaction/commit.ts',
     find: 'has.resultPlaces.get(id) === undefined',
     replace: "id !== ''",
     tests: [`${TESTS}/compaction`],
@@ -179,7 +178,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'deleted-text-counts-twice',
     law: 'dropped and told with all their tokens',
-    file: 'packages/core/src/plan/context-size.ts',
+    file: 'packages/core/src/planner/plan-input.ts',
     find: 'return meter.anchor === null ? allDeletedTokens(register) : deletedTokens(register)',
     replace: 'return meter.anchor === null ? 0 : deletedTokens(register)',
     tests: [`${TESTS}/steps`],
@@ -187,15 +186,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'calls-of-one-response-count-as-many',
     law: 'are counted as they come',
-    file: `${ROOM}/call-tally.ts`,
+    file: 'packages/core/src/engine/session-state.ts',
     find: 'if (id === tally.response || model',
     replace: "if (id === '' || model",
-    tests: [`${ROOM}/call-tally`],
+    tests: ['packages/core/src/engine/session-state.test'],
   },
   {
     name: 'undo-fills-the-window',
     law: 'is refused over the blocking line',
-    file: `${ROOM}/undo-act.ts`,
+    file: 'packages/core/src/turn/undo.ts',
     find: 'tokens < line || force',
     replace: 'tokens < line || !force',
     tests: [`${TESTS}/draft-undo`],
@@ -203,7 +202,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'emptied-summary-is-committed',
     law: 'where its summary was emptied',
-    file: `${ROOM}/commit.ts`,
+    file: 'packages/core/src/compaction/commit.ts',
     find: "draft.summary.text.trim() === ''",
     replace: "draft.summary.text === ''",
     tests: [`${TESTS}/draft-undo`],
@@ -211,7 +210,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'late-deletions-are-not-told',
     law: 'dropped and told with all their tokens',
-    file: `${ROOM}/make-room.ts`,
+    file: 'packages/core/src/turn/reduce-context.ts',
     find: 'const tokens = Math.round(scaleOf(context.calibration) * allDeletedTokens(context.register))',
     replace: 'const tokens = Math.round(scaleOf(context.calibration) * 0)',
     tests: [`${TESTS}/steps`],
@@ -219,9 +218,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'silent-model-is-waited-for',
     law: 'is read no further where nobody listens',
-    file: `${ROOM}/bounded-model.ts`,
+    file: 'packages/core/src/compaction/run-attempt.ts',
     find: 'if (!isHeard || ',
     replace: 'if (',
-    tests: [`${ROOM}/bounded-model`],
+    tests: ['packages/core/src/compaction/run-attempt.test'],
   },
 ]

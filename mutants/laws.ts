@@ -7,7 +7,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'list-shares-where-it-must-copy',
     law: 'law 1: replay',
-    file: 'packages/core/src/conversation/list.ts',
+    file: 'packages/core/src/log/append-list.ts',
     find: 'isFree ? this.#items : this.#items.slice(0, this.length)',
     replace: 'this.#items',
     tests: [`${LAWS}/replay`],
@@ -15,7 +15,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'view-trusts-a-branch-that-changed',
     law: 'law 1: replay',
-    file: 'packages/core/src/view/view.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'session.branch.extends(view.branch) ? view : emptyView()',
     replace: 'session.branch.length >= view.branch.length ? view : emptyView()',
     tests: [`${LAWS}/replay`],
@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'flatten-trusts-entries-that-changed',
     law: 'law 1: replay',
-    file: 'packages/core/src/view/flatten.ts',
+    file: 'packages/core/src/context/flatten.ts',
     find: 'view.entries.extends(from.entries) ? from : EMPTY',
     replace: 'view.entries.length >= from.entries.length ? from : EMPTY',
     tests: [`${LAWS}/replay`],
@@ -31,7 +31,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'call-left-without-answer',
     law: 'law 2: wire',
-    file: 'packages/core/src/view/pairing.ts',
+    file: 'packages/core/src/context/tool-pairing.ts',
     find: 'given.push({ block: missingResult(id), origin })',
     replace: 'void origin',
     tests: [`${LAWS}/wire`],
@@ -39,7 +39,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'orphan-answer-sent',
     law: 'law 2: wire',
-    file: 'packages/core/src/view/pairing.ts',
+    file: 'packages/core/src/context/tool-pairing.ts',
     find: 'if (open.delete(id)) given.push(part)',
     replace: 'open.delete(id)\n    if (given.length < 1000) given.push(part)',
     tests: [`${LAWS}/wire`],
@@ -47,7 +47,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'used-up-call-id-sent-again',
     law: 'law 2: wire',
-    file: 'packages/core/src/view/pairing.ts',
+    file: 'packages/core/src/context/tool-pairing.ts',
     find: 'const repeated = own.has(block.id) || known(block.id)',
     replace: 'const repeated = own.has(block.id)',
     tests: [`${LAWS}/wire`],
@@ -55,7 +55,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'silent-tail-sent',
     law: 'law 2: wire',
-    file: 'packages/core/src/view/draft.ts',
+    file: 'packages/core/src/context/message-parts.ts',
     find: "if (draft.role !== 'assistant') return false",
     replace: "if (draft.role !== 'user') return false",
     tests: [`${LAWS}/wire`],
@@ -63,7 +63,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'results-in-front-of-everything-sent-before',
     law: 'law 5: prefix',
-    file: 'packages/core/src/view/flatten.ts',
+    file: 'packages/core/src/context/flatten.ts',
     find: "if (draft.role === 'assistant') return draft.response === response ? index : -1",
     replace: "if (draft.role === 'assistant') return index",
     tests: [`${LAWS}/prefix`],
@@ -71,7 +71,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'late-answer-replaces-what-was-sent',
     law: 'law 5: prefix',
-    file: 'packages/core/src/view/pairing.ts',
+    file: 'packages/core/src/context/tool-pairing.ts',
     find: 'for (const part of group.flatMap(resultsOf)) {',
     replace: 'for (const part of group.flatMap(resultsOf).reverse()) {',
     tests: [`${LAWS}/prefix`],
@@ -79,7 +79,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undo-forgets-what-came-since',
     law: 'law 7: undo',
-    file: 'packages/core/src/view/view.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'for (const item of withoutThinking(come, record.clearedThinking)) next = pushed(next, item)',
     replace: 'void withoutThinking(come, record.clearedThinking)',
     tests: [`${LAWS}/undo`],
@@ -87,7 +87,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undo-keeps-the-acts-own-records',
     law: 'law 7: undo',
-    file: 'packages/core/src/view/view.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'return act.batch !== null && record.batch?.id === act.batch',
     replace: 'return act.batch === record.uuid',
     tests: [`${LAWS}/undo`],
@@ -95,7 +95,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'clearing-touches-the-record',
     law: 'law 7: undo',
-    file: 'packages/core/src/view/view.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: "const act = actOf('clear', record, at.position, view.entries)\n",
     replace:
       "const act = actOf('clear', record, at.position, clearEntries(view.entries, record.microcompactMetadata))\n",
@@ -104,15 +104,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'rewind-takes-the-abandoned-turn-along',
     law: 'branches',
-    file: 'packages/core/src/conversation/branch.ts',
+    file: 'packages/core/src/log/branches.ts',
     find: 'if (follows && (owner === ROOT || onBranch(branch, owner))) return true',
     replace: 'if (follows) return true',
-    tests: ['packages/core/src/conversation/branch'],
+    tests: ['packages/core/src/log/branches.test'],
   },
   {
     name: 'odd-metadata-is-fatal',
     law: 'total',
-    file: 'packages/core/src/view/entry.ts',
+    file: 'packages/core/src/context/entry.ts',
     find: "if (entry.record.type !== 'assistant' || !Array.isArray(metadata.clearedInputs)) return []",
     replace: "if (entry.record.type !== 'assistant' || metadata.clearedInputs === undefined) return []",
     tests: [`${LAWS}/total`],
@@ -120,7 +120,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'strings-become-blocks',
     law: 'law 8: off is off',
-    file: 'packages/core/src/view/draft.ts',
+    file: 'packages/core/src/context/message-parts.ts',
     find: 'const message = draft.whole ?? {',
     replace: 'const message = {',
     tests: [`${LAWS}/off`],
@@ -128,7 +128,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fields-of-a-system-message-dropped',
     law: 'law 8: off is off',
-    file: 'packages/core/src/view/flatten.ts',
+    file: 'packages/core/src/context/flatten.ts',
     find: '{ ...record.message, role, content }',
     replace: '{ role, content }',
     tests: [`${LAWS}/off`],
@@ -136,7 +136,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-messages-stand-in-the-wrong-order',
     law: 'kept messages',
-    file: 'packages/core/src/view/kept.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'return uuids.flatMap((uuid) => {',
     replace: 'return [...uuids].reverse().flatMap((uuid) => {',
     tests: [`${LAWS}/kept`],
@@ -144,7 +144,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-messages-lose-their-clearings',
     law: 'kept messages',
-    file: 'packages/core/src/view/kept.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'shown.get(uuid) ?? fromLog(uuid, session)',
     replace: 'fromLog(uuid, session)',
     tests: [`${LAWS}/kept`],
@@ -152,7 +152,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'boundary-counts-before-its-summary',
     law: 'kept messages',
-    file: 'packages/core/src/view/view.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: "return { ...lost, pending: actOf('compact', record, at.position, view.entries) }",
     replace:
       "return { ...lost, entries: List.of(), pending: actOf('compact', record, at.position, view.entries) }",
@@ -161,25 +161,25 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'parallel-results-fall-off-the-branch',
     law: 'branches',
-    file: 'packages/core/src/conversation/branch.ts',
+    file: 'packages/core/src/log/branches.ts',
     find: 'return kinOf(tree, index).some((kin) => responseStart(tree, kin) <= fork)',
     replace: 'return index < fork',
-    tests: ['packages/core/src/conversation/branch'],
+    tests: ['packages/core/src/log/branches.test'],
   },
   {
     name: 'every-fork-is-a-branch',
     law: 'branches',
-    file: 'packages/core/src/conversation/branch.ts',
+    file: 'packages/core/src/log/branches.ts',
     find: 'const follows = parent === ROOT || onBranch(branch, parent)',
     replace: 'const follows = parent === index - 1',
-    tests: ['packages/core/src/conversation/branch'],
+    tests: ['packages/core/src/log/branches.test'],
   },
   {
     name: 'cut-between-call-and-answer',
     law: 'legal cuts',
-    file: 'packages/core/src/conversation/round.ts',
+    file: 'packages/core/src/log/cut-points.ts',
     find: '...calls.map((id) => ends.answers.get(id) ?? waits)]',
     replace: '...calls.map(() => -1)]',
-    tests: ['packages/core/src/conversation/round'],
+    tests: ['packages/core/src/log/cut-points.test'],
   },
 ]

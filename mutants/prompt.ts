@@ -1,7 +1,6 @@
 /** The laws about the bytes of a request and the cache that reads them, each with code broken so that it must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const ROOM = 'packages/core/src/prompt'
 const TESTS = 'packages/core/test/prompt'
 const SIMULATED = 'test/cache'
 
@@ -9,7 +8,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'told-trusts-a-view-that-changed',
     law: 'what was told, kept up to date, equals what is folded from scratch',
-    file: `${ROOM}/told.ts`,
+    file: 'packages/core/src/request/announced-prefix.ts',
     find: 'branch.extends(told.branch) && entries.extends(told.entries) && undone === told.undone',
     replace: 'branch.extends(told.branch) && undone === told.undone',
     tests: [`${TESTS}/laws`],
@@ -17,7 +16,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undone-epoch-goes-on-standing',
     law: 'out of it when that is undone',
-    file: `${ROOM}/told.ts`,
+    file: 'packages/core/src/request/announced-prefix.ts',
     find: '(batch !== null && record.batch?.id === batch)',
     replace: '(batch === null && record.batch?.id === uuid)',
     tests: [`${TESTS}/epochs`],
@@ -25,7 +24,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'words-that-are-gone-count-as-said',
     law: 'is told again when a compaction',
-    file: `${ROOM}/told.ts`,
+    file: 'packages/core/src/request/announced-prefix.ts',
     find: 'let next: Told = { ...(grew ? told : nothingTold()), undone }',
     replace:
       'let next: Told = { ...(grew ? told : { ...nothingTold(), sections: told.sections, tools: told.tools }), undone }',
@@ -34,7 +33,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'change-rewrites-the-front',
     law: 'is told at the end and leaves the front alone',
-    file: `${ROOM}/changes.ts`,
+    file: 'packages/core/src/request/prefix-updates.ts',
     find: "(standing.isFresh || rules.volatile === 'inline')",
     replace: "(standing.isFresh || rules.volatile !== 'inline')",
     tests: [`${TESTS}/epochs`],
@@ -42,7 +41,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'words-for-the-provider-come-before-others',
     law: 'come by the provider where it can add them',
-    file: `${ROOM}/changes.ts`,
+    file: 'packages/core/src/request/prefix-updates.ts',
     find: '[...toolWords(announced, new Set(declared.keys())), ...toolChange([...blocks.values()])]',
     replace:
       '[...toolChange([...blocks.values()].reverse()), ...toolWords(announced, new Set(declared.keys()))]',
@@ -51,7 +50,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'betas-named-when-the-tool-comes',
     law: 'come by the provider where it can add them',
-    file: `${ROOM}/epoch.ts`,
+    file: 'packages/core/src/request/prefix.ts',
     find: 'profile.capabilities.toolChanges ? toolChangeBetas(profile) : []',
     replace: 'profile.capabilities.cacheEdits ? toolChangeBetas(profile) : []',
     tests: [`${TESTS}/epochs`],
@@ -59,7 +58,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'epoch-turns-under-bound-thinking',
     law: 'bound thinking kept',
-    file: `${ROOM}/epoch.ts`,
+    file: 'packages/core/src/request/prefix.ts',
     find: "if (thinking.binding !== 'prefix') return false",
     replace: "if (thinking.binding !== 'model') return false",
     tests: [`${TESTS}/epochs`],
@@ -67,23 +66,23 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tools-in-the-order-they-came',
     law: 'does not depend on the order they came in',
-    file: `${ROOM}/tool-order.ts`,
+    file: 'packages/core/src/request/prefix.ts',
     find: 'return one < other ? -1 : 1',
     replace: 'return one < other ? 0 : 0',
-    tests: [`${ROOM}/tool-order`],
+    tests: ['packages/core/src/request/prefix.test'],
   },
   {
     name: 'boundary-goes-out',
     law: 'never let the boundary through',
-    file: `${ROOM}/section.ts`,
+    file: 'packages/core/src/request/system-prompt.ts',
     find: ".replaceAll(SYSTEM_PROMPT_DYNAMIC_BOUNDARY, '')",
     replace: ".replaceAll('__BOUNDARY__', '')",
-    tests: [`${ROOM}/section`],
+    tests: ['packages/core/src/request/system-prompt.test'],
   },
   {
     name: 'one-marker-too-many',
     law: 'law 2: wire, markers included',
-    file: `${ROOM}/markers.ts`,
+    file: 'packages/core/src/request/cache-markers.ts',
     find: 'chosen.length < limit',
     replace: 'chosen.length <= limit',
     tests: [`${TESTS}/laws`],
@@ -91,7 +90,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'marker-on-thinking',
     law: 'the tail is never on thinking',
-    file: `${ROOM}/place.ts`,
+    file: 'packages/core/src/request/cache-markers.ts',
     find: 'blocks.findLastIndex((each) => canCarry(each, cache))',
     replace: 'blocks.findLastIndex((each) => canCarry(each, { ...cache, unmarkable: [] }))',
     tests: [`${TESTS}/markers`],
@@ -99,7 +98,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'wide-turn-outruns-the-look-back',
     law: 'all that the request before left is read',
-    file: `${ROOM}/markers.ts`,
+    file: 'packages/core/src/request/cache-markers.ts',
     find: 'added > Math.min(policy.laggingAfterPositions, cache.lookBack - 1) ? last : null',
     replace: 'added > 10 * Math.min(policy.laggingAfterPositions, cache.lookBack - 1) ? last : null',
     tests: [`${TESTS}/laws`],
@@ -107,7 +106,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'edge-forgets-where-it-stood',
     law: 're-bills only what lies behind the edge',
-    file: `${ROOM}/edge.ts`,
+    file: 'packages/core/src/request/cache-markers.ts',
     find: 'left: isAnswered ? null : held.result, rewrittenAt',
     replace: 'left: null, rewrittenAt',
     tests: [`${TESTS}/forecast`],
@@ -115,15 +114,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'edge-wanders',
     law: 'stays when something before it becomes clearable',
-    file: `${ROOM}/edge.ts`,
+    file: 'packages/core/src/request/cache-markers.ts',
     find: 'held.result !== null && placeOfResult(flat, held.result) !== null',
     replace: 'held.result === firstClearable && placeOfResult(flat, held.result ?? "") !== null',
-    tests: [`${ROOM}/edge`],
+    tests: ['packages/core/src/request/cache-markers.test'],
   },
   {
     name: 'marker-on-a-deletion',
     law: 'one that comes last leaves the tail where it was',
-    file: 'packages/core/src/policy/profile-fields.ts',
+    file: 'packages/core/src/policy/provider-profile.ts',
     find: "'redacted_thinking', 'cache_edits'",
     replace: "'redacted_thinking'",
     tests: [`${TESTS}/markers`],
@@ -131,7 +130,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'deletion-counted-as-a-position',
     law: 'a deletion from the cache is no position',
-    file: `${ROOM}/count.ts`,
+    file: 'packages/core/src/request/block-index.ts',
     find: "if (block.type === 'cache_edits')",
     replace: "if (block.type === 'cache_edit')",
     tests: [`${TESTS}/markers`],
@@ -139,7 +138,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'edge-where-tier-1-is-off',
     law: 're-bills all messages where there is none',
-    file: `${ROOM}/markers.ts`,
+    file: 'packages/core/src/request/cache-markers.ts',
     find: 'const hasEdge = clears && policy.edge',
     replace: 'const hasEdge = clears || policy.edge',
     tests: [`${SIMULATED}/edge`],
@@ -147,7 +146,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'no-edge-anywhere',
     law: 're-bills only what lies behind the edge marker',
-    file: `${ROOM}/markers.ts`,
+    file: 'packages/core/src/request/cache-markers.ts',
     find: "...at('edge', left ?? edge ?? carriers),",
     replace: '',
     tests: [`${SIMULATED}/edge`],
@@ -155,7 +154,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'new-edge-before-the-old-one',
     law: 're-bills only what lies behind the edge marker',
-    file: `${ROOM}/markers.ts`,
+    file: 'packages/core/src/request/cache-markers.ts',
     find: "...at('edge', left ?? edge ?? carriers),",
     replace: "...at('edge', edge ?? carriers),",
     tests: [`${SIMULATED}/edge`],
@@ -163,7 +162,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-without-what-its-parent-refers-to',
     law: 'that has deleted from the cached prefix',
-    file: `${ROOM}/fork.ts`,
+    file: 'packages/core/src/request/fork.ts',
     find: 'request: { ...sent, messages, counted, markers, ttl: options.ttl },',
     replace: 'request: { ...sent, messages, counted, markers, ttl: options.ttl, refers: false },',
     tests: [`${SIMULATED}/forks`],
@@ -171,7 +170,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-forgets-the-fields-of-its-parent',
     law: 'with the fields of one request alone',
-    file: `${ROOM}/fork.ts`,
+    file: 'packages/core/src/request/fork.ts',
     find: 'request: { ...sent, messages, counted, markers, ttl: options.ttl },',
     replace: 'request: { ...sent, messages, counted, markers, ttl: options.ttl, extra: {} },',
     tests: [`${SIMULATED}/forks`],
@@ -179,7 +178,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-marked-at-its-own-end',
     law: 'reads all that the parent left, and writes nothing',
-    file: `${ROOM}/fork.ts`,
+    file: 'packages/core/src/request/fork.ts',
     find: 'const last = markers.at(-1)',
     replace: "const last = markers.findLast(({ kind }) => kind === 'system')",
     tests: [`${SIMULATED}/forks`],
@@ -187,7 +186,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'what-a-fork-wrote-forgotten',
     law: 'that misses is told with the reason',
-    file: `${ROOM}/learn.ts`,
+    file: 'packages/core/src/cache/cache-forecast.ts',
     find: 'if (written > 0) return learnFromResponse(lineage, forecast, usage)',
     replace: 'if (written > 0) return lineage',
     tests: [`${SIMULATED}/forks`],
@@ -195,7 +194,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'speed-on-the-level-of-messages',
     law: 'another speed',
-    file: `${ROOM}/cache-key.ts`,
+    file: 'packages/core/src/request/block-index.ts',
     find: "['speed', 'system'],",
     replace: "['speed', 'messages'],",
     tests: [`${SIMULATED}/mutations`],
@@ -203,7 +202,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'runs-counted-block-by-block',
     law: 'calls in a row are one position',
-    file: `${ROOM}/count.ts`,
+    file: 'packages/core/src/request/block-index.ts',
     find: 'const goesOn = run !== null && run === count.run',
     replace: "const goesOn = run === 'none' && run === count.run",
     tests: [`${TESTS}/markers`],
@@ -211,7 +210,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'count-trusts-messages-that-changed',
     law: 'checking as it grows finds what checking the whole finds',
-    file: `${ROOM}/count.ts`,
+    file: 'packages/core/src/request/block-index.ts',
     find: 'messages.frozen.extends(from.messages.frozen)',
     replace: 'messages.frozen.length >= from.messages.frozen.length',
     tests: [`${TESTS}/generated`],
@@ -219,7 +218,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'shared-blocks-trusts-messages-that-changed',
     law: 'a figure that is certain is the one the provider bills',
-    file: `${ROOM}/shared-blocks.ts`,
+    file: 'packages/core/src/request/block-index.ts',
     find: 'long.frozen.extends(short.frozen) ? short.frozen.length : 0',
     replace: 'short.frozen.length',
     tests: [`${TESTS}/laws`],
@@ -227,7 +226,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'looks-back-one-position-too-far',
     law: 'one marker looks back over 20 positions',
-    file: `${ROOM}/forecast.ts`,
+    file: 'packages/core/src/cache/cache-forecast.ts',
     find: 'position(nearest.blocks) < profile.cache.lookBack',
     replace: 'position(nearest.blocks) <= profile.cache.lookBack',
     tests: [`${TESTS}/forecast`],
@@ -235,7 +234,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'guess-passed-off-as-certain',
     law: 'a figure that is certain is the one the provider bills',
-    file: `${ROOM}/forecast.ts`,
+    file: 'packages/core/src/cache/cache-forecast.ts',
     find: 'const isCertain = known !== null && hit?.isDoubtful !== true',
     replace: 'const isCertain = known !== null || hit !== null',
     tests: [`${TESTS}/laws`],
@@ -243,7 +242,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'reading-does-not-keep-alive',
     law: 'that only reads keeps the entry alive',
-    file: `${ROOM}/learn.ts`,
+    file: 'packages/core/src/cache/cache-forecast.ts',
     find: 'Math.max(prefix.expiresAt, now + seconds * 1000)',
     replace: 'prefix.expiresAt === 0 ? now + seconds * 1000 : prefix.expiresAt',
     tests: [`${TESTS}/forecast`],
@@ -251,7 +250,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'evicted-entries-remembered',
     law: 'what the provider dropped on its own is forgotten',
-    file: `${ROOM}/learn.ts`,
+    file: 'packages/core/src/cache/cache-forecast.ts',
     find: 'if (isForeseen) return live',
     replace: 'if (live.length > 0) return live',
     tests: [`${TESTS}/forecast`],
@@ -259,7 +258,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undo-finds-nothing',
     law: 'its undoing finds what was there before',
-    file: `${ROOM}/lineage.ts`,
+    file: 'packages/core/src/cache/cache-model.ts',
     find: 'const STRANDS = 8',
     replace: 'const STRANDS = 1',
     tests: [`${TESTS}/forecast`],
@@ -267,7 +266,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-writes-behind-its-parent',
     law: 'law: forks',
-    file: `${ROOM}/fork.ts`,
+    file: 'packages/core/src/request/fork.ts',
     find: 'return [{ ...last, control:',
     replace: 'return [{ ...last, place: { ...last.place, index: last.place.index + 1 }, control:',
     tests: [`${TESTS}/laws`],
@@ -275,7 +274,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-obeys-an-override',
     law: 'refuses to change',
-    file: `${ROOM}/fork.ts`,
+    file: 'packages/core/src/request/fork.ts',
     find: 'if (fields.length > 0) return refusalOf(fields)',
     replace: 'if (fields.length > 1) return refusalOf(fields)',
     tests: [`${TESTS}/fork`],
@@ -283,23 +282,23 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'hour-that-outlasts-nothing-costs-nothing',
     law: 'is the difference between the two bills',
-    file: `${ROOM}/gaps.ts`,
+    file: 'packages/core/src/request/cache-ttl.ts',
     find: '(tally.added + tally.lost) * (write1h - write5m)',
     replace: 'tally.added * (write1h - write5m)',
-    tests: [`${ROOM}/ttl`],
+    tests: ['packages/core/src/request/cache-ttl.test'],
   },
   {
     name: 'entitlement-lost-changes-the-bytes',
     law: 'holds for the session',
-    file: `${ROOM}/ttl.ts`,
+    file: 'packages/core/src/request/cache-ttl.ts',
     find: 'latched !== undefined && !SEEN.has(latched.because)',
     replace: 'latched !== undefined && SEEN.has(latched.because)',
-    tests: [`${ROOM}/ttl`],
+    tests: ['packages/core/src/request/cache-ttl.test'],
   },
   {
     name: 'images-nobody-has-answered-dropped',
     law: 'a prompt nobody has answered keeps its images',
-    file: `${ROOM}/budget.ts`,
+    file: 'packages/core/src/request/request-size.ts',
     find: 'item.index <= (lastResponse(messages) ?? -1) && ',
     replace: '',
     tests: [`${TESTS}/budget`],
@@ -307,7 +306,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'resumed-session-overrates-the-cache',
     law: 'recalls from its log what its newest response left',
-    file: `${ROOM}/recall.ts`,
+    file: 'packages/core/src/cache/cache-forecast.ts',
     find: 'sentAt: timeBefore(entries, anchor.first)',
     replace: 'sentAt: record.timestamp',
     tests: [`${TESTS}/forecast`],

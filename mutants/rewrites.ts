@@ -1,14 +1,13 @@
 /** The rules of committing a rewrite, each with code broken so that a crash, a second writer or a chain must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const ROOM = 'packages/core/src/engine/rewrite'
 const TESTS = 'test/rewrites'
 
 export const mutants: readonly Mutant[] = [
   {
     name: 'compaction-committed-in-two-batches',
     law: 'before or after and never between',
-    file: `${ROOM}/commit.ts`,
+    file: 'packages/core/src/compaction/commit.ts',
     find: 'const halt = yield* appendRecords(run, ready.records)',
     replace:
       'const halt = (yield* appendRecords(run, ready.records.slice(0, 2))) ?? (yield* appendRecords(run, ready.records.slice(2)))',
@@ -17,7 +16,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'words-said-meanwhile-left-out',
     law: 'words stand behind the summary',
-    file: `${ROOM}/draft.ts`,
+    file: 'packages/core/src/compaction/draft.ts',
     find: '...late.filter(isShown)].map',
     replace: '...late.slice(0, 0)].map',
     tests: [`${TESTS}/meanwhile.test`],
@@ -25,7 +24,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'words-said-meanwhile-put-in-front',
     law: 'an append stands behind the summary',
-    file: `${ROOM}/draft.ts`,
+    file: 'packages/core/src/compaction/draft.ts',
     find: '[...span.unanswered, ...late.filter(isShown)]',
     replace: '[...late.filter(isShown), ...span.unanswered]',
     tests: [`${TESTS}/two-writers.test`],
@@ -33,7 +32,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'draft-of-an-older-view-committed',
     law: 'it is refused as superseded',
-    file: `${ROOM}/late.ts`,
+    file: 'packages/core/src/compaction/draft.ts',
     find: 'return acts === seen.acts && entries.extends(seen.entries) ? entries.toArray(seen.entries.length) : null',
     replace: 'return acts === seen.acts ? entries.toArray(seen.entries.length) : []',
     tests: [`${TESTS}/two-writers.test`],
@@ -41,7 +40,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undone-act-forgotten-by-a-draft',
     law: 'that was undone again',
-    file: `${ROOM}/late.ts`,
+    file: 'packages/core/src/compaction/draft.ts',
     find: 'acts === seen.acts && entries.extends(seen.entries)',
     replace: 'acts.length === seen.acts.length && entries.extends(seen.entries)',
     tests: [`${TESTS}/two-writers.test`],
@@ -49,7 +48,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'list-that-was-tried-out-has-no-other-heir',
     law: 'an append stands behind the summary',
-    file: 'packages/core/src/conversation/list.ts',
+    file: 'packages/core/src/log/append-list.ts',
     find: 'return line !== null && other.length <= shared',
     replace: 'return line === this.#line && other.length <= shared',
     tests: [`${TESTS}/two-writers.test`],
@@ -57,7 +56,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'attachment-out-of-date-kept-beside-the-new-one',
     law: 'once each',
-    file: `${ROOM}/draft.ts`,
+    file: 'packages/core/src/compaction/draft.ts',
     find: 'kept: keptUuids(span).filter((uuid) => !gone.has(uuid))',
     replace: 'kept: keptUuids(span).filter((uuid) => !gone.has(uuid) || uuid.length > 0)',
     tests: [`${TESTS}/chain.test`],
@@ -65,7 +64,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'pins-not-asked-by-a-compaction',
     law: 'byte for byte',
-    file: `${ROOM}/compaction-plan.ts`,
+    file: 'packages/core/src/compaction/plan-compaction.ts',
     find: 'budgetTokens: host.policy.compact.pinTokens',
     replace: 'budgetTokens: 0',
     tests: [`${TESTS}/chain.test`],

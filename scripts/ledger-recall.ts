@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { ledgerOf } from '../packages/core/src/summarize/ledger.ts'
+import { ledgerOf } from '../packages/core/src/summary/ledger.ts'
 import { type RecordedHistory, readHistories } from './recorded/history.ts'
 import { artificialPlaces, foundIn, type PathRule, wantedAfter } from './recorded/recall.ts'
 import { estimatorFor } from './recorded/summarise.ts'

@@ -9,10 +9,14 @@ import {
   flatten,
   reduce,
 } from '@tidemark/core'
-import { compareAnswer } from '../../packages/core/src/breaks/compare-answer.ts'
-import type { BreakRules } from '../../packages/core/src/breaks/outcome.ts'
-import type { SentRequest } from '../../packages/core/src/breaks/sent.ts'
-import { type CacheWatch, emptyCacheWatch, takeSnapshot } from '../../packages/core/src/breaks/watch.ts'
+import {
+  type BreakRules,
+  type CacheWatch,
+  emptyCacheWatch,
+  takeSnapshot,
+} from '../../packages/core/src/cache/cache-monitor.ts'
+import { compareAnswer } from '../../packages/core/src/cache/detect-break.ts'
+import type { SentRequest } from '../../packages/core/src/cache/sent-request.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 import { loopRecord } from '../harness/tool-loop.ts'
 

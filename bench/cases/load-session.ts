@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { advance, emptySession, emptyView, newHeader, reduce, type Session, type View } from '@tidemark/core'
-import { createFileJournal } from '../../packages/tidemark/src/journal/file-journal.ts'
+import { createFileJournal } from '../../packages/tidemark/src/storage/file-journal.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 const SIZE_BYTES = 20_000_000

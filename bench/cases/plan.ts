@@ -13,13 +13,16 @@ import {
   startCalibration,
   type View,
 } from '@tidemark/core'
-import { advanceRegister } from '../../packages/core/src/clear/register.ts'
-import { registerRules } from '../../packages/core/src/clear/register-rules.ts'
-import { emptyRegister, type Register } from '../../packages/core/src/clear/register-state.ts'
-import { NOWHERE } from '../../packages/core/src/clear/stub.ts'
-import { advanceMeter, emptyMeter, type Meter } from '../../packages/core/src/plan/meter.ts'
-import { type Plan, plan } from '../../packages/core/src/plan/plan.ts'
-import { NO_TRACKING } from '../../packages/core/src/plan/plan-context.ts'
+import { NOWHERE } from '../../packages/core/src/clearing/placeholder.ts'
+import {
+  emptyRegister,
+  type Register,
+  registerRules,
+} from '../../packages/core/src/clearing/tool-result-index.ts'
+import { advanceRegister } from '../../packages/core/src/clearing/update-index.ts'
+import { type Plan, plan } from '../../packages/core/src/planner/plan.ts'
+import { NO_TRACKING } from '../../packages/core/src/planner/plan-input.ts'
+import { advanceMeter, emptyMeter, type Meter } from '../../packages/core/src/tokens/context-meter.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 /** Enough that copying the books once, which going back to their start costs, does not count. */

@@ -10,7 +10,7 @@ import {
   scaleOf,
   type TurnRun,
 } from '@tidemark/core'
-import { applyClearing } from '../../packages/core/src/engine/rewrite/apply-clearing.ts'
+import { applyClearing } from '../../packages/core/src/turn/reduce-context.ts'
 import type { Contender, Conversation } from './contender.ts'
 import type { Story } from './story.ts'
 import { hostFor, journalOver, NARROW, type RoomyHost, UNHURRIED, WIDE } from './tidemark-host.ts'

@@ -54,7 +54,7 @@ export function isMapped(path: string): boolean {
   return /\.(ts|mjs)$/.test(path) && path.includes('/') && !isTest(path)
 }
 
-/** The room a file is in, if it is in one: `packages/core/src/view/flatten.ts` is in `packages/core/src/view/`. */
+/** The room a file is in, if it is in one: `packages/core/src/context/flatten.ts` is in `packages/core/src/view/`. */
 export function roomOf(path: string): string | null {
   return /^(?:packages\/[^/]+\/[^/]+|scripts|bench|mutants|test)\/[^/]+\//.exec(path)?.[0] ?? null
 }

@@ -1,11 +1,11 @@
 /** How each recorded session fares with constants fitted to all the others. */
-import { createEstimator } from '../../packages/core/src/measure/estimate.ts'
+
 import { type EstimatedTurn, estimatedTurns } from '../../packages/core/src/measure/estimator-error.ts'
 import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
-import { modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
+import { createEstimator } from '../../packages/core/src/tokens/estimator.ts'
+import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
 import type { FittedConstants } from '../../packages/wire/src/catalogue/estimator-constants.ts'
 import { CLAUDE_CODE_REMINDER, fittedWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
-import { lookUpModel } from '../../packages/wire/src/catalogue/look-up.ts'
 import type { ModelEntry } from '../../packages/wire/src/catalogue/model-entry.ts'
 import { type Row, rowsOf } from './features.ts'
 import { fitConstants } from './fitted.ts'

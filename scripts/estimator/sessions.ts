@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { createLineReader } from '../../packages/core/src/conversation/line-reader.ts'
-import type { SessionRecord } from '../../packages/core/src/conversation/record.ts'
+import { createLineReader } from '../../packages/core/src/log/log-reader.ts'
+import type { SessionRecord } from '../../packages/core/src/log/record.ts'
 import { type ApiCall, apiCalls } from '../../packages/core/src/measure/estimator-calls.ts'
-import { isClaudeCodeRestart } from '../../packages/wire/src/readers/claude-code-restart.ts'
+import { isClaudeCodeRestart } from '../../packages/wire/src/readers/record-reader.ts'
 
 export interface RecordedSession {
   /** The first letters of the session's id: all that is ever told about it. */

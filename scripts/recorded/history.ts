@@ -2,9 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { isCompactBoundary } from '../../packages/core/src/conversation/boundary.ts'
-import { createLineReader } from '../../packages/core/src/conversation/line-reader.ts'
-import { isKnown, type KnownRecord } from '../../packages/core/src/conversation/record.ts'
+import { createLineReader } from '../../packages/core/src/log/log-reader.ts'
+import { isCompactBoundary, isKnown, type KnownRecord } from '../../packages/core/src/log/record.ts'
 
 export interface RecordedHistory {
   /** The first letters of the session's id: all that is ever told about it. */

@@ -3,8 +3,8 @@
  * share that a ledger of everything before holds. Written apart from the ledger: the names are found by rules of
  * their own, from decoded strings, and matched as whole words.
  */
-import { blocksOf, isText, isToolResult, isToolUse } from '../../packages/core/src/conversation/block.ts'
-import type { KnownRecord } from '../../packages/core/src/conversation/record.ts'
+import { blocksOf, isText, isToolResult, isToolUse } from '../../packages/core/src/log/block.ts'
+import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import type { RecordedHistory } from './history.ts'
 
 /** How a path is looked for: by its last part, by its last two, or letter for letter as the call has it. */

@@ -2,9 +2,9 @@
  * Retention: what of a session is still there, letter for letter, in the text that replaces it. The facts are found by
  * rules written apart from the engine's own: this is the measure, not the thing measured.
  */
-import { blocksOf, isText, isToolResult, isToolUse } from '../../packages/core/src/conversation/block.ts'
-import type { KnownRecord } from '../../packages/core/src/conversation/record.ts'
-import { redact } from '../../packages/core/src/summarize/redact.ts'
+import { blocksOf, isText, isToolResult, isToolUse } from '../../packages/core/src/log/block.ts'
+import type { KnownRecord } from '../../packages/core/src/log/record.ts'
+import { redact } from '../../packages/core/src/summary/redact.ts'
 import { decoded } from './recall.ts'
 
 /** A fact is there when every text of it is. */

@@ -1,14 +1,13 @@
 /** What stands in the place of a history when it is compacted without a model: summary and ledger, by the defaults. */
-import type { KnownRecord } from '../../packages/core/src/conversation/record.ts'
-import { createEstimator, type Estimator } from '../../packages/core/src/measure/estimate.ts'
-import { budgetsFor } from '../../packages/core/src/policy/budgets.ts'
+import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
-import { factsOf } from '../../packages/core/src/summarize/facts.ts'
-import { ledgerOf } from '../../packages/core/src/summarize/ledger.ts'
-import { localSummary } from '../../packages/core/src/summarize/local-summary.ts'
-import { modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
+import { budgetsFor } from '../../packages/core/src/policy/limits.ts'
+import { ledgerOf } from '../../packages/core/src/summary/ledger.ts'
+import { localSummary } from '../../packages/core/src/summary/local-summary.ts'
+import { factsOf } from '../../packages/core/src/summary/session-facts.ts'
+import { createEstimator, type Estimator } from '../../packages/core/src/tokens/estimator.ts'
+import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
 import { estimatorWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
-import { lookUpModel } from '../../packages/wire/src/catalogue/look-up.ts'
 
 /** The estimator of the model a session ran on. */
 export function estimatorFor(model: string | undefined): Estimator {

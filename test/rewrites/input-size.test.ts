@@ -3,8 +3,7 @@ import { createEstimator, createProfile, DEFAULT_POLICY, type Entry, fixedRule }
 import fc from 'fast-check'
 import { Choices, generateSession } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { prepareInput } from '../../packages/core/src/summarize/prepare-input.ts'
-import { stripInput } from '../../packages/core/src/summarize/strip-input.ts'
+import { prepareInput, stripInput } from '../../packages/core/src/summary/summary-input.ts'
 
 const estimator = createEstimator(fixedRule(DEFAULT_POLICY.estimate))
 const summariser = { model: 'model-a', profile: createProfile({}), window: 100_000, outputTokens: 1_000 }

@@ -35,7 +35,7 @@ import {
 } from '@tidemark/core'
 import { createDeadlines, systemIds } from 'tidemark'
 import { createFakeClock } from 'tidemark/testing'
-import { sectionTitles } from '../../packages/core/src/summarize/sections.ts'
+import { sectionTitles } from '../../packages/core/src/summary/summary-prompt.ts'
 
 export const SESSION = 'work'
 

@@ -1,3 +1,2 @@
-export { main } from './main.ts'
-export { run } from './run.ts'
+export { main, run } from './main.ts'
 export type { Terminal } from './terminal.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
-import { main } from './main.ts'
+import { main, outputFailure } from './main.ts'
 import type { Terminal } from './terminal.ts'
 
 async function run(args: readonly string[], given: Partial<Terminal> = {}) {
@@ -173,5 +173,18 @@ describe('a failure', () => {
   it('shows its stack to those who ask for it', async () => {
     const { code, err } = await run(['start'], { ...broken, env: { TIDEMARK_DEBUG: '1' } })
     expect([code, err.split('\n').length > 3]).toEqual([1, true])
+  })
+})
+
+const failed = (code: string, message: string) => Object.assign(new Error(message), { code })
+
+it('a reader that has seen enough is no fault', () => {
+  expect(outputFailure(failed('EPIPE', 'broken pipe'))).toEqual({ code: undefined, line: '' })
+})
+
+it('any other fault of standard output is one line', () => {
+  expect(outputFailure(failed('ENOSPC', 'ENOSPC: no space left on device, write'))).toEqual({
+    code: 1,
+    line: 'tidemark: the output could not be written: ENOSPC: no space left on device, write\n',
   })
 })

@@ -2,14 +2,13 @@
  * The command line: from arguments to an exit code. 0 done, 1 failed, 2 wrong use. With `--json` a command
  * prints one JSON value on standard output and nothing else there.
  */
+
+import { TidemarkError } from '@tidemark/core'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import manifest from '../package.json' with { type: 'json' }
-import { askedOf } from './asked-command.ts'
-import { addSessionCommands, type Outcome } from './commands/session-commands.ts'
+import { addSessionCommands, type Outcome, start } from './commands/define-commands.ts'
 import type { SimulateChoices } from './commands/simulate.ts'
-import { start } from './commands/start.ts'
-import { inOneLine, tellFailure } from './failure.ts'
-import { colorsFor, type Terminal, wantsColors } from './terminal.ts'
+import { colorsFor, processTerminal, type Terminal, wantsColors } from './terminal.ts'
 
 const DONE = 0
 const FAILED = 1
@@ -122,4 +121,82 @@ function addTour(program: Command, terminal: Terminal, outcome: Outcome): void {
       const { tour } = await import('./commands/tour.ts')
       outcome.code = await tour(options, terminal)
     })
+}
+
+// The command as a process: what the committed bin calls.
+
+export async function run(): Promise<void> {
+  process.stdout.on('error', leave)
+  const interruption = new AbortController()
+  process.once('SIGINT', () => {
+    interruption.abort()
+    // Asked twice, it ends whatever it is doing.
+    process.once('SIGINT', () => process.exit(INTERRUPTED))
+  })
+  process.exitCode = await main(process.argv.slice(2), processTerminal(process, interruption.signal))
+}
+
+function leave(error: NodeJS.ErrnoException): void {
+  const { code, line } = outputFailure(error)
+  process.stderr.write(line)
+  process.exit(code)
+}
+
+/** Whoever read our output has seen enough (`tidemark start | head`): that is no fault. A full disk is one. */
+export function outputFailure(error: NodeJS.ErrnoException): {
+  readonly code: number | undefined
+  readonly line: string
+} {
+  if (error.code === 'EPIPE') return { code: undefined, line: '' }
+  return { code: 1, line: `tidemark: the output could not be written: ${error.message}\n` }
+}
+
+// Which command is asked for, before any help is given: a mistyped name must not pass for a question about all of them.
+
+/** The arguments as Commander should see them; of an unknown command no more than its name, so that it says so. */
+export function askedOf(program: Command, args: readonly string[]): readonly string[] {
+  const words = args[0] === 'help' ? args.slice(1) : args
+  const [name, part] = words
+  if (name === undefined || !isName(name)) return args
+  const command = namedIn(program, name)
+  if (command === undefined) return [name]
+  if (
+    part !== undefined &&
+    isName(part) &&
+    command.commands.length > 0 &&
+    namedIn(command, part) === undefined
+  )
+    refuse(command, part)
+  return args
+}
+
+function isName(word: string): boolean {
+  return !word.startsWith('-') && word !== 'help'
+}
+
+function namedIn(command: Command, name: string): Command | undefined {
+  return command.commands.find((one) => one.name() === name || one.aliases().includes(name))
+}
+
+function refuse(command: Command, part: string): never {
+  const names = command.commands.map((one) => one.name()).filter((name) => name !== 'help')
+  const last = names.pop()
+  command.error(`unknown command '${command.name()} ${part}': it is ${names.join(', ')} or ${last}`)
+}
+
+// What a person is told when a command fails: one line, and the stack only for those who ask for it.
+
+export function tellFailure(error: unknown, terminal: Terminal): void {
+  if (terminal.env.TIDEMARK_DEBUG === '1' && error instanceof Error) terminal.warn(`${error.stack}\n`)
+  else terminal.warn(`tidemark: ${lineOf(error)}\n`)
+}
+
+function lineOf(error: unknown): string {
+  if (error instanceof TidemarkError) return inOneLine(error.message)
+  const message = inOneLine(error instanceof Error ? error.message : String(error))
+  return `${message} (a fault of tidemark; TIDEMARK_DEBUG=1 shows where)`
+}
+
+export function inOneLine(text: string): string {
+  return text.trim().replace(/\s*\n\s*/g, ' ')
 }

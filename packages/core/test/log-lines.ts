@@ -1,6 +1,6 @@
 /** Lines of a log as tests write them, and a log as tests look at it once it was read. */
-import { createLineReader, type LogEnd } from '../src/conversation/line-reader.ts'
-import type { SessionRecord } from '../src/conversation/record.ts'
+import { createLineReader, type LogEnd } from '../src/log/log-reader.ts'
+import type { SessionRecord } from '../src/log/record.ts'
 
 export const HEADER: string =
   '{"type":"tidemark","format":"tidemark-session","version":1,"sessionId":"s","timestamp":"t"}'

@@ -8,8 +8,8 @@ import {
   type SimulatorOptions,
 } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { parseScenario } from '../src/script/scenario/parse-scenario.ts'
-import { playScenario } from '../src/script/scenario.ts'
+import { parseScenario } from '../src/scripts/read-scenario.ts'
+import { playScenario } from '../src/scripts/scenario.ts'
 import { ask, user } from './ask.ts'
 
 function scenario(text: string): Script {

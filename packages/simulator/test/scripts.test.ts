@@ -1,12 +1,11 @@
 /** The scripts that come with the simulator, behind it: what they say is valid, cached, compacted and cut short. */
 import { createSimulator, manualClock, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import type { Block, MessageParam } from '../src/api.ts'
-import { ADVERSARY_NAMES, adversaries, onSummaryRequest } from '../src/script/adversaries.ts'
-import { createCoder } from '../src/script/coder.ts'
-import { echo } from '../src/script/echo.ts'
-import { callsOf } from '../src/script/said.ts'
-import { withSummaries } from '../src/script/summariser.ts'
+import type { Block, MessageParam } from '../src/protocol/api.ts'
+import { ADVERSARY_NAMES, adversaries, onSummaryRequest } from '../src/scripts/adversarial-models.ts'
+import { createCoder } from '../src/scripts/coder.ts'
+import { callsOf, echo } from '../src/scripts/script.ts'
+import { withSummaries } from '../src/scripts/summarizer.ts'
 import { ask, type Told } from './ask.ts'
 
 const ASK = 'Write an <analysis> block, then a <summary> block. Text only.'

@@ -6,9 +6,8 @@ import { endsTurn, flatMessagesOf, flatten } from '@tidemark/core'
 import fc from 'fast-check'
 import { Choices, generateSession } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { isThinking, type MessageParam } from '../src/api.ts'
-import { type Piece, piecesOf } from '../src/context/piece.ts'
-import { stripFinished } from '../src/context/thinking-turns.ts'
+import { stripFinished } from '../src/context/context-edits.ts'
+import { isThinking, type MessageParam, type Piece, piecesOf } from '../src/protocol/api.ts'
 
 const placeOf = ({ message, index }: Piece): string => `${message}.${index}`
 

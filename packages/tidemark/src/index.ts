@@ -1,52 +1,32 @@
 /** The public names of what people install, one by one. */
 
 export { REDACTED, redact, redactAll } from '@tidemark/core'
-export { type BlobFolderOptions, createBlobFolder } from './blobs/blob-folder.ts'
-export { type DiskCarriersOptions, diskCarriers } from './carry/disk-carriers.ts'
-export { createDiskReader } from './carry/disk-reader.ts'
-export { compactLog } from './compact/compact-log.ts'
-export type {
-  CompactedLog,
-  CompactLogOptions,
-  CompactLogRefusal,
-  WrittenLog,
-} from './compact/compact-options.ts'
-export type {
-  CompactionPreview,
-  CompactionReport,
-  PlannedCompaction,
-  Portion,
-} from './compact/compact-report.ts'
-export type { CompactionStep } from './compact/compaction-trace.ts'
-export { createOneLogJournal } from './compact/one-log-journal.ts'
-export type { CompactionPrice } from './compact/price.ts'
 export {
+  compactLog,
   type UndoLogOptions,
   type UndoneLog,
   type UndoPreview,
   type UndoReport,
   undoLog,
-} from './compact/undo-log.ts'
+} from './compact/compact-log.ts'
+export type {
+  CompactedLog,
+  CompactionPreview,
+  CompactionPrice,
+  CompactionReport,
+  CompactionStep,
+  CompactLogOptions,
+  CompactLogRefusal,
+  PlannedCompaction,
+  Portion,
+  WrittenLog,
+} from './compact/compact-report.ts'
 export {
   outProblem,
   type SessionWriting,
   type WriteSessionOptions,
   writeSession,
-} from './compact/write-session.ts'
-export {
-  type ExportedLog,
-  type ExportLogOptions,
-  type ExportOutcome,
-  exportLog,
-  exportToFile,
-} from './export/export-log.ts'
-export type { DirectoryEntry, FileFacts, FilePort, OpenFile, OpenPurpose } from './files/file-port.ts'
-export { nodeFiles } from './files/node-files.ts'
-export { type HomeVariables, tidemarkHome } from './home/home.ts'
-export { checkSessionId, isSessionId } from './home/session-id.ts'
-export { blobsFolder, type SessionPaths, sessionPaths, sessionsFolder } from './home/session-paths.ts'
-export { type AnthropicModelOptions, createAnthropicModel } from './http/anthropic-model.ts'
-export type { BreakCause, CacheBreak, CacheReport, ClearingCost } from './inspect/breaks/cache-report.ts'
+} from './compact/write-log.ts'
 export {
   type Chosen,
   chooseSession,
@@ -57,7 +37,7 @@ export {
   shortIds,
   since,
   sortReports,
-} from './inspect/choice.ts'
+} from './inspect/choose-session.ts'
 export {
   findNamedLogs,
   type Inspection,
@@ -65,15 +45,20 @@ export {
   type InspectProgress,
   inspectFiles,
   type NamedLog,
+  repositoryOf,
+  type Total,
+  type Totals,
+  totalsOf,
   type Unreadable,
 } from './inspect/inspect-files.ts'
 export { type InspectRules, inspectLog } from './inspect/inspect-log.ts'
-export { type Deletion, deleteOwnSession } from './inspect/own-deletion.ts'
-export { findInOwnSessions, type OwnMatch } from './inspect/own-search.ts'
-export { listOwnSessions, type OwnListing, type OwnSession } from './inspect/own-sessions.ts'
 export type {
   AgentReport,
+  BreakCause,
+  CacheBreak,
+  CacheReport,
   ClassPrice,
+  ClearingCost,
   ClearingFound,
   CompactionFound,
   ContextCurve,
@@ -91,35 +76,55 @@ export type {
   ToolShare,
   UsageTotals,
 } from './inspect/report.ts'
-export { repositoryOf } from './inspect/repository.ts'
-export { type DayOf, daysIn } from './inspect/spending-table.ts'
-export { type Total, type Totals, totalsOf } from './inspect/totals.ts'
-export { createFileJournal, type FileJournal, type FileJournalOptions } from './journal/file-journal.ts'
-export type { Refusal } from './journal/lock.ts'
+export { type DayOf, daysIn } from './inspect/spending.ts'
+export {
+  type ExportedLog,
+  type ExportLogOptions,
+  type ExportOutcome,
+  exportLog,
+  exportToFile,
+} from './logs/export-log.ts'
 export {
   defaultPlaces,
   findDefaultLogs,
   type LogPlace,
   type PlaceVariables,
-} from './reading/default-places.ts'
-export { type AgentLog, type ReadLog, type ReadOptions, readLog } from './reading/read-log.ts'
-export { type Repaired, type RepairOptions, type RepairOutcome, repairLog } from './reading/repair-log.ts'
-export { type HitRates, hitRatesOf } from './replay/hit-rates.ts'
-export { readTrace, type TraceReading } from './replay/read-trace.ts'
-export { type ReplayedCall, replayTrace, type TraceReplay } from './replay/replay-trace.ts'
+} from './logs/find-logs.ts'
+export {
+  type Deletion,
+  deleteOwnSession,
+  findInOwnSessions,
+  listOwnSessions,
+  type OwnListing,
+  type OwnMatch,
+  type OwnSession,
+} from './logs/own-sessions.ts'
+export { type AgentLog, type ReadLog, type ReadOptions, readLog } from './logs/read-session.ts'
+export { type Repaired, type RepairOptions, type RepairOutcome, repairLog } from './logs/repair-log.ts'
+export { type AnthropicOptions, anthropic, type GivenPrices } from './models/anthropic.ts'
+export { type AnthropicModelOptions, createAnthropicModel } from './models/anthropic-http.ts'
+export type { ConnectSettings, ModelChoice, Retry } from './models/model-choice.ts'
+export { createDeadlines, systemClock, systemIds } from './platform/node-ports.ts'
+export { type Fate, type Processes, type ProcessMark, systemProcesses } from './platform/processes.ts'
+export {
+  type HitRates,
+  hitRatesOf,
+  type LifetimeFound,
+  type ReplayedCall,
+  replayTrace,
+  type TraceReplay,
+} from './replay/replay-trace.ts'
 export {
   isEventFree,
+  readTrace,
   type Trace,
   type TraceCall,
   type TraceEvent,
   type TracePiece,
+  type TraceReading,
   type TraceUsage,
 } from './replay/trace.ts'
-export type { LifetimeFound } from './replay/trace-lifetime.ts'
-export { type AnthropicOptions, anthropic, type GivenPrices } from './session/anthropic.ts'
-export type { Breakdown, MessageShare, Share } from './session/breakdown.ts'
-export type { ContextLeft } from './session/context-left.ts'
-export type { EventStream } from './session/event-stream.ts'
+export type { EventOf, EventStream, SessionEvent, SessionEventType } from './session/events.ts'
 export {
   assistant,
   attachment,
@@ -130,13 +135,12 @@ export {
   toolResult,
   user,
 } from './session/messages.ts'
-export type { ConnectSettings, ModelChoice, Retry } from './session/model-choice.ts'
 export type { NextOptions, NextOutcome, OpenCalls, ReadyRequest, RequestBody } from './session/next.ts'
 export type { Carriers, SessionPlace, TidemarkOptions } from './session/options.ts'
 export type { ActOptions, Busy, CompactOptions, PinOutcome, UndoOptions } from './session/rewrite.ts'
 export type { Run, RunOptions, RunOutcome } from './session/run.ts'
 export type { Session } from './session/session.ts'
-export type { EventOf, SessionEvent, SessionEventType } from './session/session-event.ts'
+export type { Breakdown, ContextLeft, MessageShare, Share } from './session/status.ts'
 export type { SwitchOutcome, SwitchRefused } from './session/switch-model.ts'
 export { createTidemark, type OpenOptions, type Tidemark } from './session/tidemark.ts'
 export type {
@@ -148,7 +152,30 @@ export type {
   ToolOutput,
   Tools,
 } from './session/tools.ts'
-export { createDeadlines } from './system/deadlines.ts'
-export { type Fate, type Processes, type ProcessMark, systemProcesses } from './system/processes.ts'
-export { systemClock } from './system/system-clock.ts'
-export { systemIds } from './system/system-ids.ts'
+export { createDiskReader, type DiskCarriersOptions, diskCarriers } from './sources/disk-sources.ts'
+export { type BlobFolderOptions, createBlobFolder } from './storage/blob-folder.ts'
+export {
+  createFileJournal,
+  createOneLogJournal,
+  type FileJournal,
+  type FileJournalOptions,
+} from './storage/file-journal.ts'
+export {
+  type DirectoryEntry,
+  type FileFacts,
+  type FilePort,
+  nodeFiles,
+  type OpenFile,
+  type OpenPurpose,
+} from './storage/file-system.ts'
+export type { Refusal } from './storage/journal-lock.ts'
+export {
+  blobsFolder,
+  checkSessionId,
+  type HomeVariables,
+  isSessionId,
+  type SessionPaths,
+  sessionPaths,
+  sessionsFolder,
+  tidemarkHome,
+} from './storage/paths.ts'

@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url'
 import { isAct } from '@tidemark/core'
 import { modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import type { CacheBreak } from '../src/inspect/breaks/cache-report.ts'
-import { breaksOf } from '../src/inspect/breaks/log-breaks.ts'
+import { breaksOf } from '../src/inspect/cache-breaks.ts'
 import { type Call, callsOf, keyOf } from '../src/inspect/calls.ts'
-import { readLog } from '../src/reading/read-log.ts'
+import type { CacheBreak } from '../src/inspect/report.ts'
+import { readLog } from '../src/logs/read-session.ts'
 
 const folder = new URL('../../../../shared/transcripts/', import.meta.url)
 const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.jsonl.gz')) : []

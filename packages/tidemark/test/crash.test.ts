@@ -2,16 +2,16 @@
 import type { Journal, NewRecord, SessionRecord } from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readWhole } from '../src/files/whole-file.ts'
-import { createFileJournal } from '../src/journal/file-journal.ts'
-import { createFakeMachine, type FakeMachine } from '../src/testing/fake-machine.ts'
-import { systemError } from '../src/testing/file-operations.ts'
+import { readWhole } from '../src/storage/atomic-file.ts'
+import { createFileJournal } from '../src/storage/file-journal.ts'
+import { systemError } from '../src/testing/crash-file.ts'
 import {
   createForgetfulFiles,
   type ForgetfulFiles,
   type KeptByChance,
-} from '../src/testing/forgetful-files.ts'
-import { readAll } from '../src/testing/journal-subject.ts'
+} from '../src/testing/crash-file-system.ts'
+import { createFakeMachine, type FakeMachine } from '../src/testing/fake-ports.ts'
+import { readAll } from '../src/testing/journal-refusal-cases.ts'
 import { findingsOfNextRequest, tellStory } from './story.ts'
 
 const LOG = '/home/sessions/s.jsonl'

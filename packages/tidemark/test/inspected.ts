@@ -4,8 +4,8 @@ import { type LogFormat, modelCatalogue } from '@tidemark/wire'
 import { Teller } from 'tidemark/testing'
 import { inspectLog } from '../src/inspect/inspect-log.ts'
 import type { SessionReport } from '../src/inspect/report.ts'
-import { daysIn } from '../src/inspect/spending-table.ts'
-import type { AgentLog, ReadLog } from '../src/reading/read-log.ts'
+import { daysIn } from '../src/inspect/spending.ts'
+import type { AgentLog, ReadLog } from '../src/logs/read-session.ts'
 
 export const MODEL = 'claude-opus-4-5-20251101'
 

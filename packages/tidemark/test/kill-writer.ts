@@ -1,7 +1,7 @@
 /** Writes a story to a session until it is killed. Says what it tries before, and what was acknowledged after. */
 import { readFileSync, writeSync } from 'node:fs'
 import type { NewRecord } from '@tidemark/core'
-import { createFileJournal } from '../src/journal/file-journal.ts'
+import { createFileJournal } from '../src/storage/file-journal.ts'
 
 const [home = '', session = '', storyFile = ''] = process.argv.slice(2)
 const units: NewRecord[][] = JSON.parse(readFileSync(storyFile, 'utf8'))

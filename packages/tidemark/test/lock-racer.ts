@@ -1,6 +1,6 @@
 /** Takes a session when told to, and holds it until it is killed or its input ends. It never lets go by itself. */
 import { createInterface } from 'node:readline'
-import { createFileJournal } from '../src/journal/file-journal.ts'
+import { createFileJournal } from '../src/storage/file-journal.ts'
 
 const [home = ''] = process.argv.slice(2)
 const journal = createFileJournal({ home, program: 'racer' })

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createBlobFolder } from '../src/blobs/blob-folder.ts'
-import { createFileJournal } from '../src/journal/file-journal.ts'
-import { sampleRecords } from '../src/testing/sample-records.ts'
+import { createBlobFolder } from '../src/storage/blob-folder.ts'
+import { createFileJournal } from '../src/storage/file-journal.ts'
+import { sampleRecords } from '../src/testing/journal-refusal-cases.ts'
 
 let root = ''
 beforeEach(() => {

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createFileJournal } from '../src/journal/file-journal.ts'
+import { createFileJournal } from '../src/storage/file-journal.ts'
 import { type Child, startChild } from './child.ts'
 
 let home = ''

@@ -11,7 +11,7 @@ import {
   type SessionRecord,
   validate,
 } from '@tidemark/core'
-import { choicesFrom } from '../src/testing/choices.ts'
+import { choicesFrom } from '../src/testing/block-generator.ts'
 import { generateSession } from '../src/testing/session-generator.ts'
 
 /** Records without positions: the journal gives them. */

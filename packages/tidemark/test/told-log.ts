@@ -1,10 +1,10 @@
 /** A log of Claude Code for tests, told line by line, and what is found in it. */
 import type { Block, SessionRecord, Usage } from '@tidemark/core'
 import { modelCatalogue, type ReadRecord } from '@tidemark/wire'
-import type { CacheReport } from '../src/inspect/breaks/cache-report.ts'
-import { breaksOf } from '../src/inspect/breaks/log-breaks.ts'
+import { breaksOf } from '../src/inspect/cache-breaks.ts'
 import { callsOf } from '../src/inspect/calls.ts'
-import type { ReadLog } from '../src/reading/read-log.ts'
+import type { CacheReport } from '../src/inspect/report.ts'
+import type { ReadLog } from '../src/logs/read-session.ts'
 
 export const MODEL: string = 'claude-opus-4-5-20251101'
 const START = Date.parse('2026-03-09T09:00:00.000Z')

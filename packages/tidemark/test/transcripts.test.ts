@@ -23,8 +23,8 @@ import {
   viewOf,
 } from '@tidemark/core'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type ReadLog, readLog } from '../src/reading/read-log.ts'
-import { repairLog } from '../src/reading/repair-log.ts'
+import { type ReadLog, readLog } from '../src/logs/read-session.ts'
+import { repairLog } from '../src/logs/repair-log.ts'
 
 interface Figures {
   readonly file: string

@@ -1,16 +1,7 @@
 /** The public names of the codecs, the catalogue and the readers, one by one. */
-export { toFailure } from './anthropic/failure.ts'
-export type { Fragment, Zone } from './anthropic/fragment.ts'
-export { toFrames } from './anthropic/frames.ts'
-export { type BodyProblem, type DecodedBody, fromBody } from './anthropic/from-body.ts'
-export {
-  type GrowingMessages,
-  type GrowingRequest,
-  type GrowOptions,
-  growingText,
-  growRequest,
-  messageTexts,
-} from './anthropic/growing-request.ts'
+
+export { type BodyProblem, type DecodedBody, fromBody } from './anthropic/decode-request.ts'
+export { overflowOfReply, toFailure } from './anthropic/failure.ts'
 export {
   API_VERSIONS,
   AUTH_STYLES,
@@ -19,51 +10,68 @@ export {
   type RequestHead,
   toHeaders,
 } from './anthropic/headers.ts'
-export type { MessageText } from './anthropic/message-text.ts'
-export { eventsOf, every, framesOf } from './anthropic/reply-events.ts'
-export { overflowOfReply } from './anthropic/reply-overflow.ts'
+export {
+  type GrowingMessages,
+  type GrowingRequest,
+  type GrowOptions,
+  growingText,
+  growRequest,
+  type MessageText,
+  messageTexts,
+} from './anthropic/incremental-request.ts'
+export { eventsOf, every, framesOf, toFrames } from './anthropic/reply-frames.ts'
 export {
   bodyText,
   type EncodedRequest,
   type EncodeOptions,
   encodeRequest,
+  type Fragment,
   type RawTexts,
+  type Zone,
 } from './anthropic/request.ts'
 export { fromResponse, toResponse } from './anthropic/response.ts'
-export { type ByteState, byteStart, endBytes, endReply, fromBytes, fromFrame } from './anthropic/stream.ts'
-export { type StreamState, streamStart } from './anthropic/stream-state.ts'
-export { type Catalogue, catalogueOf, modelCatalogue } from './catalogue/catalogue.ts'
+export {
+  type ByteState,
+  byteStart,
+  endBytes,
+  endReply,
+  fromBytes,
+  fromFrame,
+  type StreamState,
+  streamStart,
+} from './anthropic/stream.ts'
+export {
+  type Catalogue,
+  catalogueOf,
+  type FoundModel,
+  knownUnknowns,
+  type LookUp,
+  lookUpModel,
+  modelCatalogue,
+  type Spelling,
+  type Unknown,
+  type UnknownModel,
+} from './catalogue/catalogue.ts'
+export { type ModelProblem, type WithModels, withModels } from './catalogue/custom-models.ts'
 export { FITTED_FROM, type FittedConstants } from './catalogue/estimator-constants.ts'
 export { CLAUDE_CODE_REMINDER, estimatorWeights, fittedWeights } from './catalogue/estimator-weights.ts'
-export type { ModelProblem } from './catalogue/given-problems.ts'
-export { type FoundModel, type LookUp, lookUpModel, type UnknownModel } from './catalogue/look-up.ts'
-export type {
-  CacheFacts,
-  Capabilities,
-  Doubt,
-  ModelEntry,
-  PastPrices,
-  RequestLimits,
-  ThinkingFacts,
-  ThinkingMode,
-  Ttl,
+export {
+  type CacheFacts,
+  type Capabilities,
+  type Doubt,
+  type EstimateBasis,
+  type ModelEntry,
+  type PastPrices,
+  pricesOn,
+  type RequestLimits,
+  type ThinkingFacts,
+  type ThinkingMode,
+  TOKENIZER_FAMILIES,
+  type TokenizerFamily,
+  type Ttl,
 } from './catalogue/model-entry.ts'
-export { pricesOn } from './catalogue/model-prices.ts'
-export type { Spelling } from './catalogue/spelling.ts'
-export { type EstimateBasis, TOKENIZER_FAMILIES, type TokenizerFamily } from './catalogue/tokenizers.ts'
-export { knownUnknowns, type Unknown } from './catalogue/unknowns.ts'
-export { type WithModels, withModels } from './catalogue/with-models.ts'
+export { failureOfThrown } from './failure/classify-failure.ts'
 export { findOverflow, findSilentOverflow } from './failure/overflow.ts'
-export { failureOfThrown } from './failure/thrown.ts'
-export type { AnthropicVersion } from './profiles/anthropic-profile.ts'
-export { type ProfileOptions, profileFor } from './profiles/profile-for.ts'
-export { claudeCodeReminder } from './readers/claude-code-reminder.ts'
-export { isClaudeCodeRestart } from './readers/claude-code-restart.ts'
-export { createLogReader } from './readers/create-log-reader.ts'
-export { createDamageNotes, type DamageNotes, inLineOrder } from './readers/damage-notes.ts'
-export { type DetectedFormat, detectFormat, formatOfLine } from './readers/detect-format.ts'
-export type { LogMeta } from './readers/log-meta.ts'
-export type { LogFormat, LogReader, ReadEnd, ReadRecord } from './readers/log-reader.ts'
 export {
   decodeSse,
   decodeSseText,
@@ -74,4 +82,18 @@ export {
   type SseEnd,
   type SseState,
   sseStart,
-} from './sse.ts'
+} from './http/sse.ts'
+export type { AnthropicVersion } from './profiles/anthropic-profile.ts'
+export { type ProfileOptions, profileFor } from './profiles/provider-profile.ts'
+export { createLogReader, type DetectedFormat, detectFormat, formatOfLine } from './readers/log-format.ts'
+export {
+  createDamageNotes,
+  type DamageNotes,
+  inLineOrder,
+  type LogFormat,
+  type LogMeta,
+  type LogReader,
+  type ReadEnd,
+  type ReadRecord,
+} from './readers/log-reader.ts'
+export { claudeCodeReminder, isClaudeCodeRestart } from './readers/record-reader.ts'

@@ -1,8 +1,7 @@
 /** Made-up Codex rollouts for tests: lines by kind, and a look at what a reader makes of them. */
 import type { Damage, SessionRecord, UserRecord } from '@tidemark/core'
-import { createLogReader } from '../src/readers/create-log-reader.ts'
-import type { LogMeta } from '../src/readers/log-meta.ts'
-import type { LogFormat, ReadRecord } from '../src/readers/log-reader.ts'
+import { createLogReader } from '../src/readers/log-format.ts'
+import type { LogFormat, LogMeta, ReadRecord } from '../src/readers/log-reader.ts'
 
 type Payload = Readonly<Record<string, unknown>>
 

@@ -1,8 +1,7 @@
 /** Frames of a stream in few words, and what they decode to. */
 import type { ReplyEvent } from '@tidemark/core'
-import { endReply, fromFrame } from '../src/anthropic/stream.ts'
-import { streamStart } from '../src/anthropic/stream-state.ts'
-import type { Frame } from '../src/sse.ts'
+import { endReply, fromFrame, streamStart } from '../src/anthropic/stream.ts'
+import type { Frame } from '../src/http/sse.ts'
 
 export function frame(data: object): Frame {
   return { event: String(Reflect.get(data, 'type')), data: JSON.stringify(data) }

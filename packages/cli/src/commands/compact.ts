@@ -1,30 +1,30 @@
 /** `tidemark compact`: plan, draft and receipt of a compaction; written where the person says so, and taken back. */
+
+import { existsSync, realpathSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core'
 import {
+  anthropic,
+  type CompactionReport,
   type CompactLogOptions,
+  type CompactLogRefusal,
   compactLog,
   createOneLogJournal,
+  type ModelChoice,
+  outProblem,
   type ReadLog,
+  type UndoReport,
   undoLog,
   type WrittenLog,
   writeSession,
 } from 'tidemark'
-import { createProgressLine } from '../progress.ts'
-import { compactPage, footer } from '../render/compact/compact-page.ts'
-import { fallbackWords } from '../render/compact/draft.ts'
-import { progressText } from '../render/compact/progress-text.ts'
-import { undoPage } from '../render/compact/undo-page.ts'
-import { shownPath } from '../render/inspect/shown.ts'
+import { compactPage, fallbackWords, footer, progressText, undoPage } from '../pages/compact-page.ts'
 import { screenFor } from '../render/screen.ts'
-import type { Terminal } from '../terminal.ts'
-import { type CompactChoices, wrongChoice } from './compact-choices.ts'
-import { jsonOf, undoJson } from './compact-json.ts'
-import { type CompactMode, modeFor } from './compact-mode.ts'
-import { failed, INTERRUPTED, refusedBy, wrongUse } from './compact-refusals.ts'
-import { summariserFor } from './compact-summariser.ts'
-import { signalOf } from './found-sessions.ts'
-import { openedLog } from './opened-log.ts'
+import { shown, shownPath } from '../render/text.ts'
+import { SAMPLE_PATH } from '../sample-session.ts'
+import { createProgressLine, type Terminal } from '../terminal.ts'
+import { type CompactChoices, wrongChoice } from './compact-options.ts'
+import { openedLog, signalOf } from './find-sessions.ts'
 
 const DONE = 0
 
@@ -159,4 +159,114 @@ async function write(written: WrittenLog, { mode, choices, terminal }: Work): Pr
   if (terminal.interrupted?.aborted === true) return INTERRUPTED
   const outcome = await writeSession(mode.path, written, { force: choices.force === true })
   return outcome.ok ? DONE : failed(outcome.message, terminal)
+}
+
+// Where a compaction goes: into the session's own log, into a copy of it, or nowhere.
+
+export type CompactMode =
+  | { readonly ok: true; readonly kind: 'in-place' | 'copy'; readonly path: string }
+  /** `why` it is one, where that was not asked for. */
+  | { readonly ok: true; readonly kind: 'dry'; readonly why: string | null }
+
+export type ModeRefusal = { readonly ok: false; readonly message: string }
+
+export async function modeFor(
+  log: ReadLog,
+  choices: CompactChoices,
+  terminal: Terminal,
+): Promise<CompactMode | ModeRefusal> {
+  const { output, force = false } = choices
+  if (output !== undefined) {
+    const problem = await outProblem(output, log.path, { force })
+    return problem === null ? { ok: true, kind: 'copy', path: output } : { ok: false, message: `${problem}.` }
+  }
+  if (choices.dryRun === true) return { ok: true, kind: 'dry', why: null }
+  const why = onlyRead(log, choices)
+  if (why !== null) return { ok: true, kind: 'dry', why }
+  if (choices.yes !== true && terminal.isInputTty !== true)
+    return {
+      ok: false,
+      message: `${shownPath(log.path)} would be written, and nobody is there to be asked: say --yes, --dry-run, or -o for a copy.`,
+    }
+  return { ok: true, kind: 'in-place', path: log.path }
+}
+
+function onlyRead({ format, path }: ReadLog, { at }: CompactChoices): string | null {
+  if (format !== 'tidemark') return 'the log of another program is only read'
+  if (isSample(path)) return 'the sample is only read'
+  if (/\.gz$/i.test(path)) return 'a packed log is only read'
+  return at === undefined ? null : 'what was said since then stays in the log'
+}
+
+function isSample(path: string): boolean {
+  return existsSync(path) && realpathSync(path) === realpathSync(SAMPLE_PATH)
+}
+
+// How `tidemark compact` ends where nothing was done: one line, and the code that says why.
+
+const FAILED = 1
+const WRONG_USE = 2
+/** As a shell reports a process that Ctrl-C ended. */
+export const INTERRUPTED = 130
+
+export function refusedBy(refusal: CompactLogRefusal, terminal: Terminal): number {
+  if (refusal.reason === 'aborted' || terminal.interrupted?.aborted === true) {
+    terminal.warn('tidemark: called off; nothing was changed.\n')
+    return INTERRUPTED
+  }
+  if (refusal.reason === 'declined') {
+    terminal.warn('Nothing was changed.\n')
+    return FAILED
+  }
+  return refusal.reason === 'bad-record'
+    ? wrongUse(refusal.message, terminal)
+    : failed(refusal.message, terminal)
+}
+
+export function failed(message: string, terminal: Terminal): number {
+  terminal.warn(`tidemark: ${shown(message)}\n`)
+  return FAILED
+}
+
+export function wrongUse(message: string, terminal: Terminal): number {
+  terminal.warn(`tidemark: ${shown(message)} See tidemark compact --help.\n`)
+  return WRONG_USE
+}
+
+// The model that writes a summary, reached with the person's own key.
+
+export function summariserFor(
+  { model, window, baseUrl }: CompactChoices,
+  env: Terminal['env'],
+): (sessionModel: string) => ModelChoice {
+  const url = baseUrl ?? env.ANTHROPIC_BASE_URL
+  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_AUTH_TOKEN: authToken } = env
+  const credentials = isSet(apiKey) ? { apiKey } : isSet(authToken) ? { authToken } : {}
+  return (sessionModel) =>
+    anthropic(model ?? sessionModel, {
+      ...credentials,
+      ...(isSet(url) ? { baseUrl: url } : {}),
+      ...(window === undefined ? {} : { window }),
+    })
+}
+
+function isSet(value: string | undefined): value is string {
+  return value !== undefined && value !== ''
+}
+
+// What `tidemark compact --json` prints.
+
+/** The fields of the contract first. */
+export function jsonOf(report: CompactionReport, mode: CompactMode): object {
+  const { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, ...rest } = report
+  const written = mode.kind === 'dry' ? null : mode.path
+  return { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, ...rest, written }
+}
+
+export function undoJson(
+  { id, kind, tokensBefore, tokensAfter, messages, file }: UndoReport,
+  mode: CompactMode,
+): object {
+  const written = mode.kind === 'dry' ? null : mode.path
+  return { undone: id, kind, tokensBefore, tokensAfter, messages, file, written }
 }

@@ -1,7 +1,7 @@
 /** `tidemark export`: a session as Markdown, on standard output or in a new file. */
 import { exportLog, exportToFile } from 'tidemark'
 import { count } from '../render/figures.ts'
-import { shown, shownPath } from '../render/inspect/shown.ts'
+import { shown, shownPath } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 
 export interface ExportChoices {

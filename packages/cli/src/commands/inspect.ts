@@ -16,14 +16,13 @@ import {
   totalsOf,
   type Unreadable,
 } from 'tidemark'
-import { createProgressLine } from '../progress.ts'
+import { sessionPage } from '../pages/session-page.ts'
+import { sessionsPage } from '../pages/sessions-page.ts'
 import { bytes } from '../render/figures.ts'
-import { sessionPage } from '../render/inspect/session-page.ts'
-import { sessionsPage } from '../render/inspect/sessions-page.ts'
-import { shown, shownPath } from '../render/inspect/shown.ts'
 import { screenFor } from '../render/screen.ts'
-import type { Terminal } from '../terminal.ts'
-import { type FindChoices, limited, namedLogs, newestLogs, ROWS, signalOf } from './found-sessions.ts'
+import { shown, shownPath } from '../render/text.ts'
+import { createProgressLine, type Terminal } from '../terminal.ts'
+import { type FindChoices, limited, namedLogs, newestLogs, ROWS, signalOf } from './find-sessions.ts'
 
 export interface InspectChoices extends FindChoices {
   readonly json?: boolean

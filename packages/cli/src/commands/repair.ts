@@ -1,8 +1,8 @@
 /** `tidemark repair`: a clean copy of a damaged session. */
 import { type Repaired, redactAll, repairLog } from 'tidemark'
 import { count } from '../render/figures.ts'
-import { shown, shownPath } from '../render/inspect/shown.ts'
 import { screenFor } from '../render/screen.ts'
+import { shown, shownPath } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 
 export interface RepairChoices {

@@ -11,9 +11,9 @@ import {
   tidemarkHome,
 } from 'tidemark'
 import { bytes, count, whole } from '../render/figures.ts'
-import { shown, shownPath } from '../render/inspect/shown.ts'
 import { type Screen, screenFor } from '../render/screen.ts'
 import { type Column, table } from '../render/table.ts'
+import { shown, shownPath } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 
 const DONE = 0

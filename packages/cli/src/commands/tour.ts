@@ -1,12 +1,10 @@
 /** `tidemark tour`: the sample session inspected, then brought past its window on a simulated model, act by act. */
-
 import { screenFor } from '../render/screen.ts'
-import { wrap } from '../render/wrap.ts'
-import { SAMPLE_PATH } from '../sample.ts'
+import { wrap } from '../render/text.ts'
+import { SAMPLE_PATH } from '../sample-session.ts'
 import type { Terminal } from '../terminal.ts'
-import { playTour } from '../tour/tour.ts'
-import { stepText } from '../tour/tour-page.ts'
-import type { TourStep } from '../tour/tour-step.ts'
+import { playTour } from '../tour/play-tour.ts'
+import { stepText, type TourStep } from '../tour/tour-steps.ts'
 import { inspect } from './inspect.ts'
 
 export async function tour(options: { readonly json?: boolean }, terminal: Terminal): Promise<number> {

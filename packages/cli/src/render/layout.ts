@@ -1,6 +1,6 @@
 /** Blocks of lines put under and beside each other. */
-import type { Screen } from './screen.ts'
-import { left, widthOf } from './width.ts'
+import type { Screen, Symbols } from './screen.ts'
+import { left, widthOf } from './text.ts'
 
 /** Draws itself in a given width; no lines where there is nothing to say. */
 export type Draw = (screen: Screen) => readonly string[]
@@ -43,4 +43,13 @@ export function heading(title: string, aside: string, { columns, colors }: Scree
   return aside === '' || room < 2
     ? colors.bold(title)
     : `${colors.bold(title)}${' '.repeat(room)}${colors.dim(aside)}`
+}
+
+/** A bar `share` of `width` long, to a part of a cell; at least the shortest for what is not nothing. */
+export function bar(share: number, width: number, { bars }: Symbols): string {
+  if (!(share > 0) || width < 1) return ''
+  const parts = Math.max(1, Math.round(Math.min(1, share) * width * bars.length))
+  const rest = parts % bars.length
+  const full = (bars.at(-1) ?? '').repeat(Math.floor(parts / bars.length))
+  return rest === 0 ? full : `${full}${bars[rest - 1] ?? ''}`
 }

@@ -1,8 +1,6 @@
 import picocolors from 'picocolors'
 import { expect, it } from 'vitest'
-import { momentsIn } from './moments.ts'
-import type { Screen } from './screen.ts'
-import { symbolsFor } from './symbols.ts'
+import { momentsIn, type Screen, symbolsFor } from './screen.ts'
 import { type Column, table } from './table.ts'
 
 function screen(columns: number): Screen {

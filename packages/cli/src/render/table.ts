@@ -1,6 +1,6 @@
 /** Rows in columns, as wide as what stands in them; one column gives way where the screen is too narrow. */
 import type { Screen } from './screen.ts'
-import { cutEnd, cutStart, left, right, widthOf } from './width.ts'
+import { cutEnd, cutStart, left, right, widthOf } from './text.ts'
 
 export interface Column<Row> {
   readonly title: string

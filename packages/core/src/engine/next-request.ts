@@ -1,25 +1,29 @@
 /** The request that would go out now, with what the cache will answer of it. */
-import { firstClearable } from '../clear/candidates.ts'
-import { spellEdits } from '../clear/provider-edit.ts'
-import { SAMPLE_ID, stubOf } from '../clear/stub.ts'
-import type { JsonObject } from '../conversation/json.ts'
-import { mechanismStates } from '../policy/mechanisms.ts'
-import { NO_SWITCHES } from '../policy/switches.ts'
-import { type AssembledRequest, type AssembleQuestion, assembleRequest } from '../prompt/assemble.ts'
-import { type HeldEdge, holdEdge } from '../prompt/edge.ts'
-import { type Forecast, forecastRead } from '../prompt/forecast.ts'
-import { frontOf } from '../prompt/front.ts'
-import { recallLineage } from '../prompt/recall.ts'
-import { requestFindings } from '../prompt/spell.ts'
-import type { StandingEpoch } from '../prompt/told.ts'
-import { ttlFor } from '../prompt/ttl.ts'
-import { advanceCheck, type Checked, startCheck } from '../view/checked.ts'
-import type { Finding } from '../view/validate/finding.ts'
-import { carriersEndOf } from './carriers-end.ts'
-import { diagnosisAsked } from './diagnosis.ts'
-import { advanceRoom } from './rewrite/room-state.ts'
-import type { SessionState } from './session-state.ts'
-import type { TurnHost } from './turn-host.ts'
+
+import { type Forecast, forecastRead, recallLineage } from '../cache/cache-forecast.ts'
+import { SAMPLE_ID, stubOf } from '../clearing/placeholder.ts'
+import { spellEdits } from '../clearing/provider-clearing.ts'
+import { firstClearable } from '../clearing/select-results.ts'
+import type { View } from '../context/context-view.ts'
+import { recordAt } from '../log/branches.ts'
+import { isObject, type JsonObject } from '../log/json.ts'
+import { type AssistantMessage, isKnown } from '../log/record.ts'
+import type { Session } from '../log/session.ts'
+import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { StandingEpoch } from '../request/announced-prefix.ts'
+import {
+  type AssembledRequest,
+  type AssembleQuestion,
+  assembleRequest,
+  requestFindings,
+} from '../request/build-request.ts'
+import { type HeldEdge, holdEdge } from '../request/cache-markers.ts'
+import { ttlFor } from '../request/cache-ttl.ts'
+import { frontOf } from '../request/prefix.ts'
+import type { Finding } from '../validate/finding.ts'
+import { advanceCheck, type Checked, startCheck } from '../validate/validate.ts'
+import type { TurnHost } from './host.ts'
+import { advanceRoom, type SessionState } from './session-state.ts'
 
 export interface NextRequest {
   readonly request: AssembledRequest
@@ -90,4 +94,42 @@ function checkedOf(
   { profile }: TurnHost,
 ): Checked {
   return advanceCheck(checked?.state.profile === profile ? checked : startCheck(profile), messages)
+}
+
+// Where the carriers end that a compaction put in front of its summary: what is unchanged there stays cached.
+
+/** The last of them; null where no compaction stands or it left none in front. Read off the log, so never outdated. */
+export function carriersEndOf(view: View, session: Session): string | null {
+  const act = view.acts.findLast(({ kind }) => kind === 'compact')
+  let end: string | null = null
+  for (
+    let position = (act?.position ?? Number.POSITIVE_INFINITY) + 1;
+    position < view.branch.length;
+    position += 1
+  ) {
+    const record = recordAt(session, view.branch.at(position) ?? 0)
+    if (record.uuid === act?.summary) break
+    if (record.type === 'attachment') end = record.uuid ?? null
+  }
+  return end
+}
+
+// What the provider is asked about its own cache, and what it answers.
+
+/** The field that asks to compare a request with the one before; nothing where the provider cannot or policy forbids. */
+export function diagnosisAsked(state: SessionState, { profile, policy }: TurnHost): JsonObject {
+  if (!profile.capabilities.cacheDiagnostics || !policy.cache.breaks.askProvider) return {}
+  return { diagnostics: { previous_message_id: newestResponse(state) } }
+}
+
+/** From the log, so that every process asks alike. */
+function newestResponse({ session, answered }: SessionState): string | null {
+  if (answered < 0) return null
+  const record = recordAt(session, answered)
+  return isKnown(record) && record.type === 'assistant' ? record.message.id : null
+}
+
+/** The provider says that it cleared something from the request by itself. */
+export function isEditedByProvider({ context_management: managed }: AssistantMessage): boolean {
+  return isObject(managed) && Array.isArray(managed.applied_edits) && managed.applied_edits.length > 0
 }

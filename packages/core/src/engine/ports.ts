@@ -2,10 +2,11 @@
  * What the engine needs of the world, as plain interfaces. `tidemark` has the real ones for Node and, in
  * `tidemark/testing`, a fake of each and a suite of named cases that every implementation passes.
  */
-import type { Damage } from '../conversation/damage.ts'
-import type { SessionRecord } from '../conversation/record.ts'
-import type { AssembledRequest } from '../prompt/assemble.ts'
-import type { Payload } from '../view/payload.ts'
+
+import type { Payload } from '../context/payload.ts'
+import type { Damage } from '../log/batch.ts'
+import type { SessionRecord } from '../log/record.ts'
+import type { AssembledRequest } from '../request/build-request.ts'
 import type { ReplyEvent } from './reply.ts'
 
 /** The one member of an AbortSignal that the engine reads; the platform's satisfies it. */
@@ -90,4 +91,20 @@ export interface Model {
    * has arrived, so no word of a reply comes twice.
    */
   stream(call: ModelCall, signal?: Signal): AsyncIterable<ReplyEvent>
+}
+
+// Work bounded in time, as a port: core can make neither timers nor signals. Whoever waits for a hook, a file or a
+// model waits through this, so that a person's abort is heard at once, whatever the thing waited for does.
+
+export type Bounded<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly why: 'timeout' | 'aborted' }
+
+export interface Deadlines {
+  /**
+   * Runs `work` with a signal that is aborted when `ms` have passed, when `signal` is, and when the work is over, so
+   * that nothing it began outlives it. Work that does not listen is left; nothing keeps the process alive for it.
+   * What `work` throws in time is thrown on. With a signal already aborted the work is not begun.
+   */
+  within<T>(ms: number, work: (signal: Signal) => Promise<T>, signal?: Signal): Promise<Bounded<T>>
 }

@@ -2,17 +2,47 @@
  * A call beside the conversation (a fork, a summary): what it says is handed to whoever asked, and the log keeps
  * only what it cost. Its tools are never run. One that is no fork (`forkOf`) shares no prefix and is not watched.
  */
-import type { CacheOutcome } from '../breaks/outcome.ts'
-import { forecastRead } from '../prompt/forecast.ts'
-import { NO_LINEAGE } from '../prompt/lineage.ts'
-import { callOf, requestFindings } from '../prompt/spell.ts'
-import { advanceCheck, startCheck } from '../view/checked.ts'
-import { closeCall, type OpenedCall } from './close-call.ts'
-import type { ReplyEnded, ReplyFailed } from './reply.ts'
-import { BROKEN_OFF, failedWith, type Responded } from './respond.ts'
-import type { TurnEvent } from './turn-event.ts'
-import type { TurnRun, Unlinked } from './turn-run.ts'
-import { type WatchedCall, watchRequest } from './watch-cache.ts'
+
+import { forecastRead } from '../cache/cache-forecast.ts'
+import { NO_LINEAGE } from '../cache/cache-model.ts'
+import type { CacheOutcome } from '../cache/cache-monitor.ts'
+import type { FlatMessage } from '../context/message-parts.ts'
+import type { Payload } from '../context/payload.ts'
+import { List } from '../log/append-list.ts'
+import { blocksOf } from '../log/block.ts'
+import type { JsonObject } from '../log/json.ts'
+import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { StandingEpoch } from '../request/announced-prefix.ts'
+import { countMessages } from '../request/block-index.ts'
+import { type AssembledRequest, callOf, requestFindings } from '../request/build-request.ts'
+import { ttlFor } from '../request/cache-ttl.ts'
+import {
+  captureParams,
+  type ForkMessage,
+  type ForkOutcome,
+  type ForkRefusal,
+  fork,
+  messagesSince,
+  readShare,
+} from '../request/fork.ts'
+import type { Front } from '../request/prefix.ts'
+import { advanceCheck, startCheck } from '../validate/validate.ts'
+import {
+  BROKEN_OFF,
+  closeCall,
+  failedWith,
+  type OpenedCall,
+  type Responded,
+  type WatchedCall,
+  watchRequest,
+} from './call-model.ts'
+import type { ForkRead, Halt, TurnEvent } from './events.ts'
+import type { TurnHost } from './host.ts'
+import { diagnosisAsked } from './next-request.ts'
+import type { Signal } from './ports.ts'
+import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
+import type { SessionState } from './session-state.ts'
+import type { TurnRun, Unlinked } from './session-writer.ts'
 
 export interface SideCall extends WatchedCall {
   /** Appends nothing: what the log should keep is handed back, to be appended by whoever has the log. */
@@ -73,4 +103,149 @@ async function* closed(
   const closing = { message, bodies: [], isSaid: false, isDeferred }
   const { halt, ...rest } = yield* closeCall(run, opened, closing)
   return { answer: halt ?? answer, expected: forecast.read, ...rest }
+}
+
+// Asks something on the side, on the cache of the request that was really sent last.
+
+export interface ForkAsked {
+  /** Who asks: `compact`, `session_memory`, `prompt_suggestion` … */
+  readonly source: string
+  /** Come behind all that was sent and, unless `asSent`, all that was said since. */
+  readonly messages: readonly ForkMessage[]
+  /** Goes on from the last request itself and leaves out what was said since. */
+  readonly asSent?: boolean
+  /** Request fields that should be otherwise. All are refused, with the reason. */
+  readonly overrides?: Readonly<Record<string, unknown>>
+  readonly signal?: Signal
+}
+
+/** There is no request to share a prefix with: none was sent yet, or the conversation has been rewritten since. */
+export interface NothingToFork {
+  readonly ok: false
+  readonly reason: 'nothing-sent' | 'rewritten'
+}
+
+/** The request of a fork, made from what was really sent. Sends nothing. */
+export function forkRequest(
+  state: SessionState,
+  asked: ForkAsked,
+  host: TurnHost,
+): ForkOutcome | NothingToFork {
+  const { sent } = state
+  if (sent === null) return { ok: false, reason: 'nothing-sent' }
+  const since = asked.asSent === true ? [] : messagesSince(sent, state.flat)
+  if (since === null) return { ok: false, reason: 'rewritten' }
+  const { overrides } = asked
+  const options = { ttl: ttlOf(state, asked, host), ...(overrides === undefined ? {} : { overrides }) }
+  const made = fork(captureParams(sent, host.profile), [...since, ...asked.messages], options)
+  if (!made.ok) return made
+  const extra = { ...made.request.extra, ...diagnosisAsked(state, host) }
+  return { ...made, request: { ...made.request, extra } }
+}
+
+function ttlOf({ told }: SessionState, { source }: ForkAsked, host: TurnHost): string | null {
+  const { policy, profile, switches = NO_SWITCHES } = host
+  if (!mechanismStates(policy, switches).caching.on) return null
+  return ttlFor(told.standing?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
+}
+
+export type ForkEnd = (
+  | { readonly ok: true; readonly reply: Reply; readonly read: ForkRead }
+  | Halt
+  | ForkRefusal
+  | NothingToFork
+) & { readonly state: SessionState }
+
+/**
+ * Asks, and gives back the reply. Calls in it are for the caller to deny. One at a time with a turn: the state
+ * it gives back is the one to go on from.
+ */
+export async function* runFork(
+  state: SessionState,
+  asked: ForkAsked,
+  host: TurnHost,
+): AsyncGenerator<TurnEvent, ForkEnd> {
+  const made = forkRequest(state, asked, host)
+  if (!made.ok) return { ...made, state }
+  const run: TurnRun = { state, host, signal: asked.signal }
+  const call = { request: made.request, source: asked.source, forkOf: host.source }
+  const end = yield* sideCall(run, call)
+  const { answer } = end
+  if (!answer.ok) return { ...answer, state: run.state }
+  const read = forkRead(asked.source, answer.reply, end)
+  yield { type: 'fork', fork: read }
+  return { ok: true, reply: answer.reply, read, state: run.state }
+}
+
+/** How well a fork, now answered, read the cache of its parent. */
+export function forkRead(
+  source: string,
+  { message }: Reply,
+  { expected, outcome }: Pick<SideEnd, 'expected' | 'outcome'>,
+): ForkRead {
+  const { usage } = message
+  return {
+    source,
+    expected,
+    read: usage?.cache_read_input_tokens ?? 0,
+    share: usage === undefined ? null : readShare(usage),
+    missed: missedBecause(outcome),
+  }
+}
+
+function missedBecause(outcome: CacheOutcome): string | null {
+  switch (outcome.kind) {
+    case 'broke':
+      return outcome.event.sentence
+    case 'first':
+      return 'Nothing of the conversation was in the cache yet, as far as is known.'
+    case 'not-judged':
+      return `It could not be judged: ${outcome.why}.`
+    default:
+      return null
+  }
+}
+
+// A payload that somebody else put together, as a request: nothing of it is marked, and nothing read from a cache.
+
+type Raw = readonly (ReadonlyMap<number, string> | undefined)[]
+
+export function plainRequest({ told }: SessionState, payload: Payload, raw: Raw): AssembledRequest {
+  const tail = payload.messages.map((message, index): FlatMessage => {
+    const text = raw[index]
+    return text === undefined ? { message, origins: [] } : { message, origins: [], raw: text }
+  })
+  const list = { frozen: List.of<FlatMessage>(), tail }
+  return {
+    front: frontOf({ ...payload, messages: [] }, told.standing ?? NO_EPOCH),
+    messages: list,
+    counted: countMessages(list, false),
+    markers: [],
+    ttl: null,
+    extra: {},
+    refers: false,
+  }
+}
+
+const NO_EPOCH: StandingEpoch = {
+  uuid: '',
+  epoch: { sections: [], tools: [], model: '', parameters: {} },
+  parameters: {},
+  isFresh: true,
+}
+
+function frontOf(
+  { model, system, tools, messages: _, ...parameters }: Payload,
+  standing: StandingEpoch,
+): Front {
+  const blocks = system === undefined ? [] : blocksOf(system)
+  return {
+    model,
+    parameters: JSON.parse(JSON.stringify(parameters)) as JsonObject,
+    tools: tools ?? [],
+    system: blocks.map((block) => ({ part: 'dynamic', sections: [], block })),
+    lastSharedTool: null,
+    isShareable: false,
+    standing,
+  }
 }

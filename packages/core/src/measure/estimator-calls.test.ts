@@ -1,7 +1,7 @@
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../conversation/block.ts'
-import { SYNTHETIC_MODEL } from '../conversation/record.ts'
+import type { Block } from '../log/block.ts'
+import { SYNTHETIC_MODEL } from '../log/record.ts'
 import { type ApiCall, apiCalls, type IsRestart } from './estimator-calls.ts'
 
 const text = (value: string): Block => ({ type: 'text', text: value })

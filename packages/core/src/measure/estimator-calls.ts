@@ -1,17 +1,19 @@
 /** The API calls of a recorded session: what each context came to by the provider's count, and what was added to it. */
-import { type Block, blocksOf } from '../conversation/block.ts'
-import { isCompactBoundary, isMicrocompactBoundary } from '../conversation/boundary.ts'
-import { isObject } from '../conversation/json.ts'
+
+import { entryEndsTurn, isShown, partsOf } from '../context/message-parts.ts'
+import { type Block, blocksOf } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
 import {
   type AssistantRecord,
+  isCompactBoundary,
   isKnown,
+  isMicrocompactBoundary,
   isPrompt,
   type KnownRecord,
   type SessionRecord,
   SYNTHETIC_MODEL,
-} from '../conversation/record.ts'
-import { entryEndsTurn, isShown, partsOf } from '../view/parts.ts'
-import { contextOf } from './usage-figures.ts'
+} from '../log/record.ts'
+import { contextOf } from '../tokens/usage.ts'
 
 /** Why a context cannot be compared with the one before. */
 export type BreakReason = 'boundary' | 'clearing' | 'restart' | 'rewind'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../conversation/block.ts'
+import type { Block } from '../log/block.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createEstimator } from './estimate.ts'
-import { fixedRule } from './estimate-weights.ts'
+import { createEstimator } from '../tokens/estimator.ts'
+import { fixedRule } from '../tokens/estimator-weights.ts'
 import type { ApiCall } from './estimator-calls.ts'
 import { type EstimatedTurn, type EstimatorTrial, estimatedTurns, estimatorError } from './estimator-error.ts'
 

@@ -3,10 +3,10 @@
  * of the context, predicted with nothing but what was known before the call was answered, against what the
  * provider reported.
  */
-import { type Block, isThinking } from '../conversation/block.ts'
-import type { EstimatePolicy } from '../policy/groups/estimate-policy.ts'
-import { type Calibration, growthOf, observe, scaleOf, startCalibration } from './calibration.ts'
-import type { Estimator } from './estimate.ts'
+import { type Block, isThinking } from '../log/block.ts'
+import type { EstimatePolicy } from '../policy/policy.ts'
+import { type Calibration, growthOf, observe, scaleOf, startCalibration } from '../tokens/calibration.ts'
+import type { Estimator } from '../tokens/estimator.ts'
 import type { ApiCall, BreakReason } from './estimator-calls.ts'
 import { type ReminderRule, reminderTokens } from './estimator-reminders.ts'
 

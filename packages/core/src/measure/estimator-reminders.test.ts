@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../conversation/block.ts'
+import type { Block } from '../log/block.ts'
 import type { ApiCall } from './estimator-calls.ts'
 import { reminderTokens } from './estimator-reminders.ts'
 

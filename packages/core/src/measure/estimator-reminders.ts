@@ -2,7 +2,7 @@
  * Text that a host sends now and then and does not write to its log: a reminder after so many steps in which
  * some tools were not used. Only for reading the logs of such a host; our own log holds all that was sent.
  */
-import { isThinking, isToolUse } from '../conversation/block.ts'
+import { isThinking, isToolUse } from '../log/block.ts'
 import type { ApiCall } from './estimator-calls.ts'
 
 export interface ReminderRule {

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
-import { type FieldTree, isField } from './field.ts'
 import { type Policy, policyFields, policyPaths, policyValue } from './policy.ts'
+import { type FieldTree, isField } from './policy-fields.ts'
 
 /** As JavaScript and JSON files give it: the types are not there to help. */
 const create = createPolicy as (overrides: unknown) => Policy

@@ -1,6 +1,6 @@
 /** The history of a session: every record of its branch, whatever has been compacted since. What facts are read off. */
-import { isKnown, type KnownRecord } from '../conversation/record.ts'
-import type { Session } from '../conversation/session.ts'
+import { isKnown, type KnownRecord } from '../log/record.ts'
+import type { Session } from '../log/session.ts'
 
 /** Up to the record `before`, which is not part of it; all of it where that is not on the branch or not given. */
 export function historyOf({ branch, records }: Session, before?: string): readonly KnownRecord[] {

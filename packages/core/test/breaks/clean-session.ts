@@ -2,8 +2,8 @@
  * A session in which nothing breaks: turns of every kind, gaps shorter than the lifetime, the engine's own acts
  * announced, calls that fail and are sent again, forks, agents, rewinds. Whatever it does, there is no break in it.
  */
-import type { CacheOutcome } from '../../src/breaks/outcome.ts'
-import { isToolResult } from '../../src/conversation/block.ts'
+import type { CacheOutcome } from '../../src/cache/cache-monitor.ts'
+import { isToolResult } from '../../src/log/block.ts'
 import {
   FIVE_MINUTES,
   type Lifetime,

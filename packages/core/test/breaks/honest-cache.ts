@@ -3,9 +3,9 @@
  * look-back, lifetimes refreshed by use, and a key made of all that a real one is made of, zone by zone.
  */
 
-import type { SentMarker, SentRequest } from '../../src/breaks/sent.ts'
-import { type Block, blocksOf } from '../../src/conversation/block.ts'
-import type { Usage } from '../../src/conversation/record.ts'
+import type { SentMarker, SentRequest } from '../../src/cache/sent-request.ts'
+import { type Block, blocksOf } from '../../src/log/block.ts'
+import type { Usage } from '../../src/log/record.ts'
 
 export interface CacheHabits {
   /** Some providers take lifetime and scope of the markers into the key. */

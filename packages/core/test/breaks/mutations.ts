@@ -1,9 +1,9 @@
 /** Ways to break a cache, each on a request that would otherwise have read it, with the reason that must be given. */
-import type { Difference, Reason } from '../../src/breaks/reason.ts'
-import type { SentParameters, SentPiece, SentRequest } from '../../src/breaks/sent.ts'
-import { type Block, blocksOf } from '../../src/conversation/block.ts'
-import { List } from '../../src/conversation/list.ts'
-import type { FlatMessage } from '../../src/view/draft.ts'
+import type { Difference, Reason } from '../../src/cache/cache-break.ts'
+import type { SentParameters, SentPiece, SentRequest } from '../../src/cache/sent-request.ts'
+import type { FlatMessage } from '../../src/context/message-parts.ts'
+import { List } from '../../src/log/append-list.ts'
+import { type Block, blocksOf } from '../../src/log/block.ts'
 import type { CacheHabits, HonestCache } from './honest-cache.ts'
 import { type Lifetime, ONE_HOUR } from './talk.ts'
 

@@ -1,7 +1,7 @@
 /** What breaks are judged by in tests: the default policy, a provider that counts tool runs as one, known prices. */
-import type { BreakRules } from '../../src/breaks/outcome.ts'
+import type { BreakRules } from '../../src/cache/cache-monitor.ts'
 import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
-import { createProfile } from '../../src/policy/strict-profile.ts'
+import { createProfile } from '../../src/policy/provider-profile.ts'
 
 export const RULES: BreakRules = {
   policy: DEFAULT_POLICY.cache.breaks,

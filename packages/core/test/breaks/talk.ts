@@ -1,11 +1,11 @@
 /** A conversation for tests, as the requests it sends: told record by record, through the real view. */
-import type { SentMarker, SentRequest } from '../../src/breaks/sent.ts'
-import { type Block, blocksOf, isThinking } from '../../src/conversation/block.ts'
-import type { SessionRecord } from '../../src/conversation/record.ts'
-import { emptySession, reduce, type Session } from '../../src/conversation/session.ts'
-import type { MessageList } from '../../src/prompt/count.ts'
-import { type Flat, flatten } from '../../src/view/flatten.ts'
-import { advance, emptyView, type View } from '../../src/view/view.ts'
+import type { SentMarker, SentRequest } from '../../src/cache/sent-request.ts'
+import { advance, emptyView, type View } from '../../src/context/context-view.ts'
+import { type Flat, flatten } from '../../src/context/flatten.ts'
+import { type Block, blocksOf, isThinking } from '../../src/log/block.ts'
+import type { SessionRecord } from '../../src/log/record.ts'
+import { emptySession, reduce, type Session } from '../../src/log/session.ts'
+import type { MessageList } from '../../src/request/block-index.ts'
 
 export interface Talk {
   readonly session: Session

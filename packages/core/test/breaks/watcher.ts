@@ -1,10 +1,17 @@
 /** A detector and a provider, side by side: each request goes to both. */
-import type { Announcement } from '../../src/breaks/announcement.ts'
-import { compareAnswer } from '../../src/breaks/compare-answer.ts'
-import type { BreakRules, CacheAnswer, CacheOutcome } from '../../src/breaks/outcome.ts'
-import type { SentRequest } from '../../src/breaks/sent.ts'
-import { announceAct, type CacheWatch, emptyCacheWatch, takeSnapshot } from '../../src/breaks/watch.ts'
-import type { Usage } from '../../src/conversation/record.ts'
+import type { Announcement } from '../../src/cache/cache-break.ts'
+import {
+  announceAct,
+  type BreakRules,
+  type CacheAnswer,
+  type CacheOutcome,
+  type CacheWatch,
+  emptyCacheWatch,
+  takeSnapshot,
+} from '../../src/cache/cache-monitor.ts'
+import { compareAnswer } from '../../src/cache/detect-break.ts'
+import type { SentRequest } from '../../src/cache/sent-request.ts'
+import type { Usage } from '../../src/log/record.ts'
 import { createHonestCache, type HonestCache } from './honest-cache.ts'
 import { RULES } from './rules.ts'
 

@@ -1,6 +1,7 @@
 /** What each carrier brings, word for word, and what happens where one fails. */
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
+import { textOfAttachment } from '../../src/context/message-parts.ts'
 import {
   advanceShown,
   agentsCarrier,
@@ -18,7 +19,6 @@ import {
   standingCarrier,
   todosCarrier,
 } from '../../src/index.ts'
-import { textOfAttachment } from '../../src/view/attachment-text.ts'
 import { call, contextOf, measure } from './world.ts'
 
 async function texts(carrier: Carrier, teller = new Teller()): Promise<readonly string[]> {

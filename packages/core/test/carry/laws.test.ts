@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { keyOf } from '../../src/carry/shown.ts'
+import { textOfAttachment } from '../../src/context/message-parts.ts'
 import {
   type Attachment,
   agentsCarrier,
@@ -23,7 +23,7 @@ import {
   standingCarrier,
   todosCarrier,
 } from '../../src/index.ts'
-import { textOfAttachment } from '../../src/view/attachment-text.ts'
+import { keyOf } from '../../src/sources/context-source.ts'
 import { call, compact, contextOf, Disk } from './world.ts'
 
 /** State that moves from round to round; every text says which version it is. */

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { keyOf, sameRendering } from '../../src/carry/shown.ts'
 import { advanceShown, NOTHING_SHOWN, type Shown, shownIn } from '../../src/index.ts'
+import { keyOf, sameRendering } from '../../src/sources/context-source.ts'
 
 const acts = fc.array(fc.nat({ max: 7 }), { maxLength: 40 })
 

@@ -1,11 +1,15 @@
 /** A conversation to clear in: calls with results of a given size, and the question that tier 1 is asked about it. */
 import { Teller } from 'tidemark/testing'
-import type { ClearingQuestion } from '../../src/clear/propose.ts'
-import { advanceRegister } from '../../src/clear/register.ts'
-import { type RegisterRules, registerRules } from '../../src/clear/register-rules.ts'
-import { emptyRegister, type Register } from '../../src/clear/register-state.ts'
-import { NOWHERE } from '../../src/clear/stub.ts'
-import { type CacheTemperature, COLD } from '../../src/clear/temperature.ts'
+import { type CacheTemperature, COLD } from '../../src/cache/cache-temperature.ts'
+import { NOWHERE } from '../../src/clearing/placeholder.ts'
+import type { ClearingQuestion } from '../../src/clearing/propose-clearing.ts'
+import {
+  emptyRegister,
+  type Register,
+  type RegisterRules,
+  registerRules,
+} from '../../src/clearing/tool-result-index.ts'
+import { advanceRegister } from '../../src/clearing/update-index.ts'
 import {
   type Block,
   createEstimator,
@@ -21,8 +25,8 @@ import {
   scalePolicy,
   startCalibration,
 } from '../../src/index.ts'
-import { advanceMeter, emptyMeter, type Meter } from '../../src/plan/meter.ts'
-import { NO_TRACKING, type PlanContext } from '../../src/plan/plan-context.ts'
+import { NO_TRACKING, type PlanContext } from '../../src/planner/plan-input.ts'
+import { advanceMeter, emptyMeter, type Meter } from '../../src/tokens/context-meter.ts'
 
 export const POLICY: Policy = createPolicy({})
 export const ESTIMATOR: Estimator = createEstimator(fixedRule(POLICY.estimate))

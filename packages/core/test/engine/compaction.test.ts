@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { pinRecord } from '../../src/engine/rewrite/pin-record.ts'
 import {
   append,
   type Carrier,
@@ -9,6 +8,7 @@ import {
   prepareCompaction,
   type SessionRecord,
 } from '../../src/index.ts'
+import { pinRecord } from '../../src/turn/pin.ts'
 import { acted, carrierOf, compacted, deadlines, type Roomy, SUMMARY } from './roomy.ts'
 import { ofType, open, shown, told } from './rounds.ts'
 import { say, text } from './spoken-model.ts'

@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { pinRecord } from '../../src/engine/rewrite/pin-record.ts'
-import { undoAct } from '../../src/engine/rewrite/undo-act.ts'
 import {
   append,
   type CompactionDraft,
@@ -9,6 +7,8 @@ import {
   planCompaction,
   prepareCompaction,
 } from '../../src/index.ts'
+import { pinRecord } from '../../src/turn/pin.ts'
+import { undoAct } from '../../src/turn/undo.ts'
 import { acted, BOUND, compacted, type Roomy, SESSION, undone } from './roomy.ts'
 import { ofType, open, shown, told } from './rounds.ts'
 

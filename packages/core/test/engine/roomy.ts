@@ -1,7 +1,7 @@
 /** A session with room around it: a log to open, a summary by script, carriers, and what became of it all. */
 import { createFakeClock, createMemoryJournal, type Teller } from 'tidemark/testing'
-import { registerRules } from '../../src/clear/register-rules.ts'
-import { NOWHERE } from '../../src/clear/stub.ts'
+import { NOWHERE } from '../../src/clearing/placeholder.ts'
+import { registerRules } from '../../src/clearing/tool-result-index.ts'
 import {
   type Carrier,
   type Committed,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { TurnRun } from '../../src/engine/session-writer.ts'
 import { type SideCall, type SideEnd, sideCall } from '../../src/engine/side-call.ts'
-import type { TurnRun } from '../../src/engine/turn-run.ts'
 import { type Failure, openSession, type TurnEvent } from '../../src/index.ts'
 import { play, type Spoken, scene, text } from './spoken-model.ts'
 

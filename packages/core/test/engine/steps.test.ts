@@ -1,15 +1,13 @@
 import { createMemoryBlobs, Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { afterAnswer } from '../../src/engine/rewrite/after-answer.ts'
-import { arrive, fromHistory } from '../../src/engine/rewrite/arrive.ts'
-import { isJustCompacted } from '../../src/engine/rewrite/just-compacted.ts'
-import { lateEntries } from '../../src/engine/rewrite/late.ts'
-import { makeRoom } from '../../src/engine/rewrite/make-room.ts'
-import { planNow } from '../../src/engine/rewrite/plan-now.ts'
-import { tellCarriers } from '../../src/engine/rewrite/tell-carriers.ts'
-import { trial } from '../../src/engine/rewrite/trial.ts'
-import { linked, type Unlinked } from '../../src/engine/turn-run.ts'
+import { lateEntries } from '../../src/compaction/draft.ts'
+import { isJustCompacted, planNow } from '../../src/engine/measure-context.ts'
+import { linked, trial, type Unlinked } from '../../src/engine/session-writer.ts'
+import { tellCarriers } from '../../src/engine/update-prefix.ts'
 import { append, type Block, createProfile, measureNow, messagesOf, type TurnEvent } from '../../src/index.ts'
+import { makeRoom } from '../../src/turn/reduce-context.ts'
+import { arrive, fromHistory } from '../../src/turn/run-tools.ts'
+import { afterAnswer } from '../../src/turn/turn.ts'
 import {
   acted,
   carrierOf,

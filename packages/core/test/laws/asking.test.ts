@@ -20,7 +20,7 @@ import {
   type Span,
   validate,
 } from '../../src/index.ts'
-import { MOST_PARTS } from '../../src/summarize/parts.ts'
+import { MOST_PARTS } from '../../src/summary/attempt-requests.ts'
 import { contextOf, failure, GOOD, longTalk, run, said, spanOf } from '../summarize/asking.ts'
 import { sessions } from './sessions.ts'
 

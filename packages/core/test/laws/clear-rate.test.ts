@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ClearProposal } from '../../src/clear/proposal.ts'
-import { proposeClearing } from '../../src/clear/propose.ts'
+import { proposeClearing } from '../../src/clearing/propose-clearing.ts'
+import type { ClearProposal } from '../../src/clearing/select-results.ts'
 import { createProfile } from '../../src/index.ts'
-import { plan } from '../../src/plan/plan.ts'
+import { plan } from '../../src/planner/plan.ts'
 import { Situation, warm } from '../clear/situation.ts'
 
 const MINIMUM = 20_000

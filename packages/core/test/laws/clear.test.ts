@@ -1,13 +1,17 @@
 import fc from 'fast-check'
 import type { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import type { ClearProposal } from '../../src/clear/proposal.ts'
-import { type ClearingQuestion, proposeClearing } from '../../src/clear/propose.ts'
-import { advanceRegister } from '../../src/clear/register.ts'
-import { type RegisterRules, registerRules } from '../../src/clear/register-rules.ts'
-import { emptyRegister, type Register } from '../../src/clear/register-state.ts'
-import { NOWHERE } from '../../src/clear/stub.ts'
-import { COLD } from '../../src/clear/temperature.ts'
+import { COLD } from '../../src/cache/cache-temperature.ts'
+import { NOWHERE } from '../../src/clearing/placeholder.ts'
+import { type ClearingQuestion, proposeClearing } from '../../src/clearing/propose-clearing.ts'
+import type { ClearProposal } from '../../src/clearing/select-results.ts'
+import {
+  emptyRegister,
+  type Register,
+  type RegisterRules,
+  registerRules,
+} from '../../src/clearing/tool-result-index.ts'
+import { advanceRegister } from '../../src/clearing/update-index.ts'
 import {
   advance,
   blocksOf,

@@ -1,9 +1,9 @@
 /** Generated stories played on the engine: work goes on, is compacted, and each compaction is looked at. */
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { pinRecord } from '../../src/engine/rewrite/pin-record.ts'
-import { readyRequest } from '../../src/engine/turn.ts'
 import { append, type RewriteRefusal, type SummaryQuestion, type Unlinked } from '../../src/index.ts'
+import { pinRecord } from '../../src/turn/pin.ts'
+import { readyRequest } from '../../src/turn/turn.ts'
 import { acted, carrierOf, compacted, LENIENT, type Roomy, roomy, SUMMARY } from '../engine/roomy.ts'
 import { type Asked, askedOn, entryAt, type Story, stories, tellerOf } from './stories.ts'
 

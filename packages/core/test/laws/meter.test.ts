@@ -12,7 +12,7 @@ import {
   sizeOf,
   startCalibration,
 } from '../../src/index.ts'
-import { advanceMeter, emptyMeter, growthPerCall, readMeter } from '../../src/plan/meter.ts'
+import { advanceMeter, emptyMeter, growthPerCall, readMeter } from '../../src/tokens/context-meter.ts'
 import { ESTIMATOR, POLICY } from '../clear/situation.ts'
 import { sessions } from './sessions.ts'
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { openServerCalls } from '../../src/context/tool-pairing.ts'
 import {
   advance,
   emptySession,
@@ -12,7 +13,6 @@ import {
   reduce,
   type SessionRecord,
 } from '../../src/index.ts'
-import { openServerCalls } from '../../src/view/pairing.ts'
 import { fragmentsOf, sessions } from './sessions.ts'
 
 /** A request can go out when the response before it is whole and every call has its answer. */

@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { branchOf } from '../../src/conversation/branch.ts'
 import {
   advance,
   emptySession,
@@ -16,6 +15,7 @@ import {
   type View,
   viewOf,
 } from '../../src/index.ts'
+import { branchOf } from '../../src/log/branches.ts'
 import { sessions } from './sessions.ts'
 
 const shown = (view: View) => ({

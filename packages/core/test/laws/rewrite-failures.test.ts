@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readyRequest } from '../../src/engine/turn.ts'
 import {
   type Carrier,
   type CompactAsked,
@@ -12,6 +11,7 @@ import {
   type Switches,
   type TurnHost,
 } from '../../src/index.ts'
+import { readyRequest } from '../../src/turn/turn.ts'
 import {
   acted,
   carrierOf,

@@ -1,6 +1,7 @@
 /** Generated sessions that are worth compacting, and what is compared before and after. */
 import fc from 'fast-check'
 import { Choices, generateSession, type Teller } from 'tidemark/testing'
+import { isShown } from '../../src/context/message-parts.ts'
 import { nextRequest } from '../../src/engine/next-request.ts'
 import {
   type CompactAsked,
@@ -10,7 +11,6 @@ import {
   type SessionState,
   type TurnHost,
 } from '../../src/index.ts'
-import { isShown } from '../../src/view/parts.ts'
 import { largeRound } from '../engine/roomy.ts'
 
 export interface Story {

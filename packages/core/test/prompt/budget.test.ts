@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { type Block, createPolicy, createProfile, type Profile, validate } from '../../src/index.ts'
-import { bytesAround, limitsOf, proposeSize } from '../../src/prompt/budget.ts'
-import { advanceMedia, type MediaItem, NO_MEDIA, placeholderFor } from '../../src/prompt/media.ts'
-import { payloadOf } from '../../src/prompt/spell.ts'
+import { payloadOf } from '../../src/request/build-request.ts'
+import {
+  advanceMedia,
+  bytesAround,
+  limitsOf,
+  type MediaItem,
+  NO_MEDIA,
+  placeholderFor,
+  proposeSize,
+} from '../../src/request/request-size.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
 /** A picture of so many pixels a side: the head of a PNG, and bytes to fill. */

@@ -3,6 +3,8 @@
  * request assembled, its reading foreseen, sent to a cache, learnt from and answered. For laws and tests.
  */
 import { Teller } from 'tidemark/testing'
+import { type Forecast, forecastRead, learnFromResponse } from '../../src/cache/cache-forecast.ts'
+import { type Lineage, NO_LINEAGE } from '../../src/cache/cache-model.ts'
 import {
   advanceCheck,
   type Block,
@@ -19,18 +21,30 @@ import {
   startCheck,
   type Usage,
 } from '../../src/index.ts'
-import { type AssembledRequest, assembleRequest } from '../../src/prompt/assemble.ts'
-import { type ChangeRules, changesOf, type PrefixChange } from '../../src/prompt/changes.ts'
-import { type HeldEdge, holdEdge, NO_EDGE } from '../../src/prompt/edge.ts'
-import { type EpochTurn, openEpoch, type Present, turnEpoch } from '../../src/prompt/epoch.ts'
-import { type Forecast, forecastRead } from '../../src/prompt/forecast.ts'
-import { type Front, frontOf } from '../../src/prompt/front.ts'
-import { mustHold } from '../../src/prompt/hold.ts'
-import { learnFromResponse } from '../../src/prompt/learn.ts'
-import { type Lineage, NO_LINEAGE } from '../../src/prompt/lineage.ts'
-import { payloadOf, requestFindings } from '../../src/prompt/spell.ts'
-import { epochRecord, type RecordBody } from '../../src/prompt/tell.ts'
-import { advanceTold, nothingTold, type Told } from '../../src/prompt/told.ts'
+import { advanceTold, nothingTold, type Told } from '../../src/request/announced-prefix.ts'
+import {
+  type AssembledRequest,
+  assembleRequest,
+  payloadOf,
+  requestFindings,
+} from '../../src/request/build-request.ts'
+import { type HeldEdge, holdEdge, NO_EDGE } from '../../src/request/cache-markers.ts'
+import {
+  type EpochTurn,
+  type Front,
+  frontOf,
+  openEpoch,
+  type Present,
+  turnEpoch,
+} from '../../src/request/prefix.ts'
+import {
+  type ChangeRules,
+  changesOf,
+  epochRecord,
+  mustHold,
+  type PrefixChange,
+  type RecordBody,
+} from '../../src/request/prefix-updates.ts'
 import { ProviderCache } from './provider-cache.ts'
 
 /** What a present-day provider takes. */

@@ -1,10 +1,10 @@
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { createProfile, type Epoch, type KnownRecord, type Profile } from '../../src/index.ts'
-import { hasBoundThinking, openEpoch, turnEpoch } from '../../src/prompt/epoch.ts'
-import { payloadOf } from '../../src/prompt/spell.ts'
-import { epochRecord } from '../../src/prompt/tell.ts'
-import { advanceTold, nothingTold } from '../../src/prompt/told.ts'
+import { advanceTold, nothingTold } from '../../src/request/announced-prefix.ts'
+import { payloadOf } from '../../src/request/build-request.ts'
+import { hasBoundThinking, openEpoch, turnEpoch } from '../../src/request/prefix.ts'
+import { epochRecord } from '../../src/request/prefix-updates.ts'
 import { Conversation, PRESENT, PROFILE, tool } from './conversation.ts'
 
 const INLINE = createProfile({

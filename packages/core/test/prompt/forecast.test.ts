@@ -1,13 +1,16 @@
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
+import {
+  forecastRead,
+  learnFromFork,
+  learnFromResponse,
+  recallLineage,
+} from '../../src/cache/cache-forecast.ts'
+import { cacheExpiry, NO_LINEAGE } from '../../src/cache/cache-model.ts'
 import { type Block, createProfile } from '../../src/index.ts'
-import { forecastRead } from '../../src/prompt/forecast.ts'
-import { captureParams, fork } from '../../src/prompt/fork.ts'
-import { learnFromFork, learnFromResponse } from '../../src/prompt/learn.ts'
-import { cacheExpiry, NO_LINEAGE } from '../../src/prompt/lineage.ts'
-import { recallLineage } from '../../src/prompt/recall.ts'
-import { recallGaps } from '../../src/prompt/recall-gaps.ts'
-import { payloadOf } from '../../src/prompt/spell.ts'
+import { payloadOf } from '../../src/request/build-request.ts'
+import { recallGaps } from '../../src/request/cache-ttl.ts'
+import { captureParams, fork } from '../../src/request/fork.ts'
 import { Conversation, POLICY, PRESENT, PROFILE } from './conversation.ts'
 
 const text = (said: string): Block => ({ type: 'text', text: said })

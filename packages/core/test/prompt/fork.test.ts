@@ -1,9 +1,15 @@
 import { describe, expect, it } from 'vitest'
+import { sourceOf } from '../../src/cache/cache-monitor.ts'
 import { type Block, createProfile } from '../../src/index.ts'
-import { captureParams, type ForkMessage, type ForkOptions, fork, readShare } from '../../src/prompt/fork.ts'
-import { messagesSince } from '../../src/prompt/since.ts'
-import { sourceOf } from '../../src/prompt/source.ts'
-import { payloadOf } from '../../src/prompt/spell.ts'
+import { payloadOf } from '../../src/request/build-request.ts'
+import {
+  captureParams,
+  type ForkMessage,
+  type ForkOptions,
+  fork,
+  messagesSince,
+  readShare,
+} from '../../src/request/fork.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
 const text = (said: string): Block => ({ type: 'text', text: said })

@@ -13,10 +13,13 @@ import {
   startCheck,
   validate,
 } from '../../src/index.ts'
-import { type AssembledRequest, assembleRequest } from '../../src/prompt/assemble.ts'
-import { openEpoch } from '../../src/prompt/epoch.ts'
-import { frontOf } from '../../src/prompt/front.ts'
-import { payloadOf, requestFindings } from '../../src/prompt/spell.ts'
+import {
+  type AssembledRequest,
+  assembleRequest,
+  payloadOf,
+  requestFindings,
+} from '../../src/request/build-request.ts'
+import { frontOf, openEpoch } from '../../src/request/prefix.ts'
 import { sessions } from '../laws/sessions.ts'
 import { POLICY, PRESENT } from './conversation.ts'
 

@@ -9,9 +9,9 @@ import {
   validate,
   viewOf,
 } from '../../src/index.ts'
-import { captureParams, fork } from '../../src/prompt/fork.ts'
-import { payloadOf } from '../../src/prompt/spell.ts'
-import { advanceTold, nothingTold, type Told } from '../../src/prompt/told.ts'
+import { advanceTold, nothingTold, type Told } from '../../src/request/announced-prefix.ts'
+import { payloadOf } from '../../src/request/build-request.ts'
+import { captureParams, fork } from '../../src/request/fork.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 import { lead, led } from './led.ts'
 

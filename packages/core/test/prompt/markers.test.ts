@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import type { FlatMessage } from '../../src/context/message-parts.ts'
 import { type Block, createProfile, List, type Profile } from '../../src/index.ts'
-import { countMessages } from '../../src/prompt/count.ts'
-import { openEpoch, type Present } from '../../src/prompt/epoch.ts'
-import { frontOf } from '../../src/prompt/front.ts'
-import { type MarkerQuestion, planMarkers } from '../../src/prompt/markers.ts'
-import type { MessagePlace } from '../../src/prompt/place.ts'
-import type { FlatMessage } from '../../src/view/draft.ts'
+import { countMessages } from '../../src/request/block-index.ts'
+import { type MarkerQuestion, type MessagePlace, planMarkers } from '../../src/request/cache-markers.ts'
+import { frontOf, openEpoch, type Present } from '../../src/request/prefix.ts'
 import { POLICY, PRESENT, PROFILE, tool } from './conversation.ts'
 
 const text = (said = 'x'): Block => ({ type: 'text', text: said })

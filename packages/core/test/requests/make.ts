@@ -1,9 +1,8 @@
 /** Requests for tests, in few words, and a profile under which every feature is on and every limit is near. */
 
-import type { Profile } from '../../src/policy/profile.ts'
-import { createProfile, type ProfileOverrides } from '../../src/policy/strict-profile.ts'
-import type { Payload } from '../../src/view/payload.ts'
-import type { FindingCode } from '../../src/view/validate/finding.ts'
+import type { Payload } from '../../src/context/payload.ts'
+import { createProfile, type Profile, type ProfileOverrides } from '../../src/policy/provider-profile.ts'
+import type { FindingCode } from '../../src/validate/finding.ts'
 
 export const ALL_BETAS = ['clear-at', 'effort', 'edits', 'binding', 'tool-changes', 'summaries'] as const
 

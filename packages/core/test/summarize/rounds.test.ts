@@ -11,9 +11,9 @@ import {
   passGate,
   redact,
 } from '../../src/index.ts'
-import { namesIn } from '../../src/summarize/names.ts'
-import { mustHold } from '../../src/summarize/person-message.ts'
-import { stringsIn } from '../../src/summarize/tool-kind.ts'
+import { stringsIn } from '../../src/log/tool-calls.ts'
+import { namesIn } from '../../src/summary/mentions.ts'
+import { mustHold } from '../../src/summary/session-facts.ts'
 import { estimate, gateRules, summaryRules } from './summary-rules.ts'
 import { WorkedSession } from './worked-session.ts'
 

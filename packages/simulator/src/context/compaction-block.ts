@@ -1,11 +1,10 @@
 /** Compaction blocks sent back: the signed one stands first and alone, a threshold's wherever it came. */
-import { type Block, type MessagesBody, textField } from '../api.ts'
-import { digest } from '../digest.ts'
-import { coded, invalid, type Refusal } from '../refusal.ts'
-import { BETA } from '../validation/betas.ts'
+
+import { coded, invalid, type Refusal } from '../protocol/answer.ts'
+import { BETA, type Block, type MessagesBody, type Piece, textField } from '../protocol/api.ts'
+import { digest } from '../protocol/clock-and-ids.ts'
 import { editsOf } from '../validation/edit-rules.ts'
-import type { Piece } from './piece.ts'
-import type { CompactionSeal, Sealer } from './signature.ts'
+import type { CompactionSeal, Sealer } from './signatures.ts'
 
 export interface FoundCompaction {
   /** Index among the pieces; everything before a threshold's block is no longer part of the conversation. */

@@ -1,10 +1,73 @@
-/**
- * Faults in one line of text, for a header or a scenario: `status=429; retry-after=2`, `drip=50ms`,
- * `slow-start=2s, cut=utf8`.
- */
-import { durationOf } from './duration.ts'
+import { isObject } from '../protocol/api.ts'
+import {
+  checked,
+  count,
+  fieldsOf,
+  flag,
+  inside,
+  mapOf,
+  type Place,
+  type Reader,
+  type Readers,
+  report,
+  shown,
+  text,
+} from '../protocol/json-fields.ts'
 import type { Fault, FaultPlace } from './fault.ts'
-import { type WrittenFault, type WrittenPart, writtenFaults } from './fault-text.ts'
+
+/** Spans of time as people write them: `50ms`, `2s`, `1m`, or a plain number of milliseconds. */
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, '': 1 }
+
+/** Milliseconds; null where it is no span of time. */
+export function durationOf(value: unknown): number | null {
+  if (typeof value === 'number') return Number.isFinite(value) && value >= 0 ? value : null
+  const found = typeof value === 'string' ? /^(\d+(?:\.\d+)?)\s*(ms|s|m|)$/.exec(value.trim()) : null
+  const unit = UNIT_MS[found?.[2] ?? '']
+  return found === null || unit === undefined ? null : Number(found[1]) * unit
+}
+
+// The writing of faults: a comma parts them, a semicolon what is said about one, quotes keep both together.
+
+export interface WrittenPart {
+  readonly name: string
+  /** Null where there is no `=`. */
+  readonly value: string | null
+}
+
+export interface WrittenFault {
+  readonly head: WrittenPart
+  readonly about: readonly WrittenPart[]
+}
+
+export function writtenFaults(text: string): readonly WrittenFault[] {
+  const faults = matches(text, OUTSIDE_COMMAS).filter((each) => each.trim() !== '')
+  return faults.map((each) => {
+    const [head = NO_PART, ...about] = matches(each, OUTSIDE_SEMICOLONS).map(partOf)
+    return { head, about: about.filter((part) => part !== NO_PART && part.name !== '') }
+  })
+}
+
+const NO_PART: WrittenPart = { name: '', value: null }
+
+const OUTSIDE_COMMAS = /(?:"(?:\\.|[^"\\])*"|[^,"]|")+/g
+const OUTSIDE_SEMICOLONS = /(?:"(?:\\.|[^"\\])*"|[^;"]|")+/g
+
+function matches(text: string, pattern: RegExp): readonly string[] {
+  return text.match(pattern) ?? []
+}
+
+function partOf(text: string): WrittenPart {
+  const at = text.indexOf('=')
+  if (at < 0) return { name: text.trim(), value: null }
+  return { name: text.slice(0, at).trim(), value: unquoted(text.slice(at + 1).trim()) }
+}
+
+function unquoted(text: string): string {
+  return text.length > 1 && /^".*"$/s.test(text) ? text.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : text
+}
+
+// Faults in one line of text, for a header or a scenario: `status=429; retry-after=2`, `drip=50ms`,
+// `slow-start=2s, cut=utf8`.
 
 export type ParsedFault =
   | { readonly ok: true; readonly fault: Fault }
@@ -185,4 +248,79 @@ type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
 
 function withoutUndefined<const T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
+}
+
+// Faults as JSON or YAML: the text of `parse-fault.ts`, the fields of `Fault`, or a list of either.
+
+export const readFault: Reader<Fault> = (value, place) => {
+  if (typeof value === 'string' || typeof value === 'number') return readText(String(value), place)
+  if (Array.isArray(value)) return readSeveral(value, place)
+  if (isObject(value)) return readFields(value, place)
+  return report(place, `expected a fault, such as "status=429; retry-after=2", found ${shown(value)}`)
+}
+
+function readText(written: string, place: Place): Fault | undefined {
+  const parsed = parseFault(written)
+  return parsed.ok ? parsed.fault : report(place, parsed.message)
+}
+
+function readSeveral(values: readonly unknown[], place: Place): Fault | undefined {
+  const faults = values.map((each, index) => readFault(each, inside(place, index)))
+  const read = faults.filter((fault) => fault !== undefined)
+  if (read.length === 0) return values.length === 0 ? report(place, 'expected at least one fault') : undefined
+  return { type: 'several', faults: read }
+}
+
+export const duration: Reader<number> = checked('a time, such as 50ms, 2s or 50', durationOf)
+
+const anyFields: Reader<Readonly<Record<string, unknown>>> = checked('fields', (value) =>
+  isObject(value) ? value : null,
+)
+
+type Fields<T extends Fault['type']> = Readers<Omit<Extract<Fault, { type: T }>, 'type'>>
+
+const PLACE_READ_FAULT = { afterBytes: count(0), afterEvents: count(0) }
+
+const FIELDS: { readonly [T in Exclude<Fault['type'], 'several'>]: Fields<T> } = {
+  status: {
+    status: count(400, 599),
+    errorType: text,
+    message: text,
+    retryAfter: checked('seconds', (value) => (typeof value === 'number' && value >= 0 ? value : null)),
+    headers: mapOf(text),
+    details: anyFields,
+  },
+  'slow-start': { ms: duration },
+  'slow-drip': { bytes: count(1), ms: duration },
+  cut: { ...PLACE_READ_FAULT, insideCharacter: flag },
+  'error-event': { afterEvents: count(0), errorType: text, message: text },
+  reset: PLACE_READ_FAULT,
+  hang: PLACE_READ_FAULT,
+}
+
+/** What each kind cannot do without. */
+const REQUIRED: Readonly<Partial<Record<Fault['type'], readonly string[]>>> = {
+  status: ['status'],
+  'slow-start': ['ms'],
+  'slow-drip': ['bytes', 'ms'],
+  'error-event': ['afterEvents'],
+}
+
+function readFields(value: Readonly<Record<string, unknown>>, place: Place): Fault | undefined {
+  const { type, ...rest } = value
+  if (type === 'several')
+    return readSeveral(Array.isArray(rest.faults) ? rest.faults : [], inside(place, 'faults'))
+  if (!isKind(type))
+    return report(inside(place, 'type'), `expected one of ${KINDS_READ_FAULT}, found ${shown(type)}`)
+  const missing = (REQUIRED[type] ?? []).filter((name) => rest[name] === undefined)
+  for (const name of missing) report(inside(place, name), `is needed for a fault of type ${type}`)
+  const read = fieldsOf<Record<string, unknown>>(FIELDS[type])(rest, place)
+  // The fields were read by those of the type, and none that it needs is missing.
+  return read === undefined || missing.length > 0 ? undefined : ({ type, ...read } as Fault)
+}
+
+const KINDS_READ_FAULT = [...Object.keys(FIELDS), 'several'].join(', ')
+
+function isKind(type: unknown): type is keyof typeof FIELDS {
+  return typeof type === 'string' && Object.hasOwn(FIELDS, type)
 }

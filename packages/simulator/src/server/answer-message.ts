@@ -1,20 +1,18 @@
 /** The answer to an ordinary request: what the cache did, what the model said, signed and counted. */
 import type { Reply as WireReply } from '@tidemark/core'
-import type { Block, JsonObject } from '../api.ts'
-import type { Diagnosis } from '../cache/diagnostics.ts'
-import { type CacheOutcome, consult } from '../cache/prompt-cache.ts'
-import type { CacheSplit } from '../cache/split.ts'
-import { deletedTokens } from '../context/cached-clearing.ts'
-import { sealThinking } from '../context/sealing.ts'
+import { deletedTokens } from '../context/context-edits.ts'
+import { sealThinking } from '../context/signatures.ts'
 import type { Fault } from '../faults/fault.ts'
-import type { Delays, Reply } from '../script/script.ts'
-import type { Headers } from './account.ts'
-import { askScript } from './ask-script.ts'
-import { replyWith } from './message.ts'
-import type { Output } from './output.ts'
-import type { Prepared } from './prepare.ts'
-import { type Iteration, usageOf } from './usage.ts'
-import type { World } from './world.ts'
+import type { Diagnosis } from '../prompt-cache/diagnostics.ts'
+import type { CacheSplit } from '../prompt-cache/prompt.ts'
+import { type CacheOutcome, consult } from '../prompt-cache/prompt-cache.ts'
+import { BETA, type Block, type JsonObject } from '../protocol/api.ts'
+import type { Delays, Reply } from '../scripts/script.ts'
+import { editsOf } from '../validation/edit-rules.ts'
+import type { Headers } from './accounts.ts'
+import { askScript, type Output } from './model-output.ts'
+import type { Prepared } from './prepare-prompt.ts'
+import type { World } from './simulator-state.ts'
 
 export interface Call {
   readonly id: string
@@ -170,4 +168,113 @@ function afterDeletions(
     world.costOf(block),
   )
   return { split: { ...split, read: split.read - deleted }, deleted }
+}
+
+// The message of a response, and the reply the codec turns into bytes.
+
+export interface MessageInput {
+  readonly id: string
+  readonly content: readonly Block[]
+  readonly stopReason: string
+  readonly stopSequence: string | null
+  readonly stopDetails: JsonObject | null
+  readonly usage: JsonObject
+  readonly diagnosis: Diagnosis
+  readonly cutInputs: Output['cutInputs']
+}
+
+export function replyWith(prepared: Prepared, input: MessageInput): WireReply {
+  const { body, gate, applied, transformations } = prepared
+  const managed = gate.betas.has(BETA.contextManagement) || editsOf(body).length > 0
+  const message: JsonObject = {
+    id: input.id,
+    type: 'message',
+    role: 'assistant',
+    model: body.model,
+    stop_reason: input.stopReason,
+    stop_sequence: input.stopSequence,
+    stop_details: input.stopDetails,
+    container: null,
+    usage: input.usage,
+    diagnostics: plain(input.diagnosis),
+    ...(managed
+      ? { context_management: editsOf(body).length > 0 ? { applied_edits: plain(applied) } : null }
+      : {}),
+    ...(gate.betas.has(BETA.thinkingBinding) ? { input_transformations: plain(transformations) } : {}),
+  }
+  return {
+    // The fields above are what a message has; the type only names those the engine reads.
+    message: { ...message, content: input.content } as unknown as WireReply['message'],
+    rawBlocks: [],
+    cutInputs: input.cutInputs,
+    unfinished: [],
+    others: [],
+  }
+}
+
+/** Values of our own that are JSON by construction. */
+function plain(value: unknown): JsonObject {
+  return value as JsonObject
+}
+
+// The figures of a response, in the provider's fields.
+
+export interface UsageInput {
+  readonly split: CacheSplit
+  readonly outputTokens: number
+  readonly thinkingTokens: number
+  readonly model: string
+  readonly betas: ReadonlySet<string>
+  readonly speed: string | null
+  /** Tokens deleted from the cached prefix; null where the extension is off. */
+  readonly deleted: number | null
+  /** Summaries made on the way to the answer. */
+  readonly compactions: readonly Iteration[]
+}
+
+export interface Iteration {
+  readonly split: CacheSplit
+  readonly outputTokens: number
+}
+
+export const NO_TOKENS: CacheSplit = { read: 0, write5m: 0, write1h: 0, input: 0 }
+
+export function usageOf(input: UsageInput): JsonObject {
+  const { split, outputTokens, betas } = input
+  const counted = { split, outputTokens }
+  const listed = betas.has(BETA.thresholdCompaction) || betas.has(BETA.onDemandCompaction)
+  const iterations = [
+    ...input.compactions.map((each) => ({ type: 'compaction', ...figures(each) })),
+    { type: 'message', model: input.model, ...figures(counted) },
+  ]
+  return {
+    ...figures(counted),
+    output_tokens_details: { thinking_tokens: input.thinkingTokens },
+    server_tool_use: null,
+    service_tier: 'standard',
+    inference_geo: 'global',
+    speed: input.speed,
+    ...(input.deleted === null ? {} : { cache_deleted_input_tokens: input.deleted }),
+    ...(listed ? { iterations } : {}),
+  }
+}
+
+/** Only a summary was made: the totals exclude it. */
+export function compactionUsage(input: Omit<UsageInput, 'split' | 'outputTokens' | 'deleted'>): JsonObject {
+  const none = usageOf({ ...input, split: NO_TOKENS, outputTokens: 0, deleted: null })
+  const iterations = input.compactions.map((each) => ({ type: 'compaction', ...figures(each) }))
+  return { ...none, output_tokens_details: { thinking_tokens: 0 }, iterations }
+}
+
+function figures({ split, outputTokens }: Iteration): JsonObject {
+  return {
+    input_tokens: split.input,
+    cache_creation_input_tokens: split.write5m + split.write1h,
+    cache_read_input_tokens: split.read,
+    cache_creation: {
+      ephemeral_5m_input_tokens: split.write5m,
+      ephemeral_1h_input_tokens: split.write1h,
+    },
+    output_tokens: outputTokens,
+  }
 }

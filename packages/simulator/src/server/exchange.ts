@@ -1,18 +1,16 @@
 /** One request from its headers to the answer that is about to be sent, and its line in the log. */
-import type { MessageParam } from '../api.ts'
-import { APPLIED_HEADER, applyFault } from '../faults/apply.ts'
-import type { Fault } from '../faults/fault.ts'
-import { requestedFault } from '../faults/requested.ts'
-import { invalid, type Refusal, refusal } from '../refusal.ts'
-import { analyse } from '../seeing/analyse.ts'
-import { type Admission, admit, enter, type Incoming } from './admit.ts'
-import { type Answer, errorAnswer, jsonAnswer } from './answer.ts'
-import type { Call, MadeResponse } from './answer-message.ts'
-import { encodeReply } from './encode.ts'
-import type { Prepared } from './prepare.ts'
-import { respond } from './respond.ts'
-import { type Outcome, recordOf, recordResponse, type Visit } from './visit.ts'
-import type { World } from './world.ts'
+
+import { APPLIED_HEADER, applyFault, type Fault } from '../faults/fault.ts'
+import { requestedFault } from '../faults/fault-schedule.ts'
+import { type Answer, errorAnswer, invalid, jsonAnswer, type Refusal, refusal } from '../protocol/answer.ts'
+import { isObject, type MessageParam } from '../protocol/api.ts'
+import { type Admission, admit, enter, type Incoming } from './admit-request.ts'
+import { answerMessage, type Call, type MadeResponse, warm } from './answer-message.ts'
+import type { Prepared } from './prepare-prompt.ts'
+import { compactFirst, compactOnDemand, isOverThreshold } from './provider-compaction.ts'
+import { analyse, type Outcome, recordOf, recordResponse, type Visit } from './record-request.ts'
+import { encodeReply } from './send-answer.ts'
+import type { World } from './simulator-state.ts'
 
 export interface Exchange {
   readonly answer: Answer
@@ -158,4 +156,14 @@ function headersFor(world: World, { requestId, account }: Visit): Answer['header
     'anthropic-workspace-id': account.workspace,
     ...world.limiter.headers(account.organization),
   }
+}
+
+// What is answered to a valid request: a message, a summary, or nothing but a warm cache.
+
+export async function respond(world: World, prepared: Prepared, call: Call): Promise<MadeResponse> {
+  const { body } = prepared
+  if (body.max_tokens === 0) return warm(world, prepared, call)
+  if (isObject(body.compaction)) return compactOnDemand(world, prepared, call)
+  const first = isOverThreshold(prepared)
+  return first ? compactFirst(world, prepared, call) : answerMessage(world, prepared, call)
 }

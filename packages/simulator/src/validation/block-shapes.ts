@@ -1,10 +1,13 @@
 /** The content blocks a request may hold, field by field. */
-import { BETA, hasFamily } from './betas.ts'
+import { BETA, hasFamily } from '../protocol/api.ts'
 import {
   anything,
+  dictionary,
   type Field,
+  flag,
   type Gate,
   list,
+  literal,
   nullable,
   object,
   optional,
@@ -12,9 +15,9 @@ import {
   type Shape,
   type Tag,
   tagged,
+  text,
   textOr,
 } from './shape.ts'
-import { dictionary, flag, literal, text } from './values.ts'
 
 export const cacheControl: Shape = nullable(
   tagged({

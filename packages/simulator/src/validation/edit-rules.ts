@@ -1,7 +1,8 @@
 /** Context edits and compaction: which may be asked for, in which order, and with what. */
-import { isObject } from '../api.ts'
-import { coded, invalid } from '../refusal.ts'
-import { asksForCompaction } from './roles.ts'
+
+import { coded, invalid } from '../protocol/answer.ts'
+import { isObject } from '../protocol/api.ts'
+import { asksForCompaction } from './role-rules.ts'
 import type { Rule } from './rule.ts'
 
 export const MIN_COMPACT_TRIGGER = 50_000

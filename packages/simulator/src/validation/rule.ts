@@ -1,9 +1,9 @@
 /** A rule of the API that a shape cannot say. Each looks at the whole request and finds the first breach. */
-import type { Block, MessageParam, MessagesBody } from '../api.ts'
-import { blocksOf } from '../api.ts'
-import type { Markers } from '../cache/markers.ts'
-import type { SimulatedModel } from '../models.ts'
-import type { Refusal } from '../refusal.ts'
+
+import type { Refusal } from '../protocol/answer.ts'
+import { type Block, blocksOf, type MessageParam, type MessagesBody } from '../protocol/api.ts'
+import type { Markers } from '../protocol/cache-markers.ts'
+import type { SimulatedModel } from '../protocol/models.ts'
 import type { Gate } from './shape.ts'
 
 export interface CheckedRequest {

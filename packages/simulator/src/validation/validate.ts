@@ -2,11 +2,11 @@
  * The provider's validation: shape first, then the rules, the first breach found is the answer. Written from
  * the provider's published behaviour alone, so that what the engine holds to be valid can be tested against it.
  */
-import type { MessagesBody } from '../api.ts'
-import { type Markers, markersOf } from '../cache/markers.ts'
-import type { ModelTable, SimulatedModel } from '../models.ts'
-import { invalid, type Refusal, refusal } from '../refusal.ts'
-import { BETA } from './betas.ts'
+
+import { invalid, type Refusal, refusal } from '../protocol/answer.ts'
+import { BETA, type MessagesBody } from '../protocol/api.ts'
+import { type Markers, markersOf } from '../protocol/cache-markers.ts'
+import type { ModelTable, SimulatedModel } from '../protocol/models.ts'
 import {
   compactionAlone,
   compactionModel,
@@ -16,36 +16,46 @@ import {
   editOrder,
   somethingToCompact,
 } from './edit-rules.ts'
-import { deferredMarked, emptyMarked, markerCount, markerOrder } from './markers.ts'
+import { deferredMarked, emptyMarked, markerCount, markerOrder, media } from './limit-rules.ts'
 import {
   deferredTools,
+  newerVersion,
   outputLength,
   preWarm,
   sampling,
   stopSequences,
+  thinkingBudget,
+  thinkingFirst,
+  thinkingTemperature,
+  thinkingType,
   toolChoice,
   toolNames,
   toolsDeclared,
-} from './output-rules.ts'
-import { pairedCalls, uniqueCalls } from './pairing.ts'
+} from './parameter-rules.ts'
 import { countBody, createBody } from './request-shape.ts'
 import {
   blocksAtHome,
+  clearAt,
   contentNotEmpty,
   endsInThinking,
   firstRole,
+  messageEffort,
   notEmpty,
+  outputConfigHome,
   prefill,
+  systemPlacement,
   textNotEmpty,
-} from './roles.ts'
+  turnScoped,
+} from './role-rules.ts'
 import { type CheckedRequest, type Rule, type RuleSettings, turnsOf } from './rule.ts'
-import { serverCallsHaveResults, serverResultsHaveCalls } from './server-pairing.ts'
 import { describe, type Gate } from './shape.ts'
-import { media } from './sizes.ts'
-import { clearAt, messageEffort, outputConfigHome, systemPlacement, turnScoped } from './system-messages.ts'
-import { thinkingBudget, thinkingFirst, thinkingTemperature, thinkingType } from './thinking-rules.ts'
-import { toolChanges } from './tool-changes.ts'
-import { newerVersion } from './version-rules.ts'
+import {
+  pairedCalls,
+  serverCallsHaveResults,
+  serverResultsHaveCalls,
+  toolChanges,
+  uniqueCalls,
+} from './tool-rules.ts'
 
 const RULES: readonly Rule[] = [
   outputLength,

@@ -1,22 +1,26 @@
 /** Compacts the session of a log: as of one of its records, in memory or in its own file. The library half of `tidemark compact`. */
 import {
+  type ApiMessage,
   type CompactAsked,
   type CompactionDraft,
   type CompactionPlan,
+  chooseUndo,
+  measureNow,
   messagesOf,
   type RewriteRefused,
 } from '@tidemark/core'
-import type { ReadLog } from '../reading/read-log.ts'
-import type { LogAsOf } from './as-of.ts'
-import { askedOf, cutOf } from './asked-compaction.ts'
-import type { CompactedLog, CompactLogOptions, CompactLogRefusal } from './compact-options.ts'
-import { createTraceNotes } from './compaction-trace.ts'
-import { createLogJournal, type LogJournal } from './log-journal.ts'
+import type { ReadLog } from '../logs/read-session.ts'
+import {
+  type CompactedLog,
+  type CompactLogOptions,
+  type CompactLogRefusal,
+  createTraceNotes,
+  type WrittenLog,
+} from './compact-report.ts'
 import { type LogModel, modelOfLog } from './log-model.ts'
-import type { LogSession } from './log-session.ts'
+import { createLogJournal, type LogJournal, type LogSession, sessionOn } from './log-session.ts'
 import { measuredPrefix, prefixBeside, previewOf, shownTokens } from './preview.ts'
-import { sessionOn } from './session-of-log.ts'
-import { wholeLog } from './whole-log.ts'
+import { askedOf, cutOf, type LogAsOf, namedRecord, restamped, wholeLog } from './select-records.ts'
 
 /** Nothing is ever written to the log but through the journal that is given. */
 export async function compactLog(log: ReadLog, options: CompactLogOptions = {}): Promise<CompactedLog> {
@@ -89,4 +93,57 @@ async function openCompaction(log: ReadLog, options: CompactLogOptions): Promise
     note: notes.take,
   })
   return { ok: true, session, asked: asked.asked, cut, model, journal, notes }
+}
+
+// Takes a compaction or a clearing of a log's session back: in its own file, or in memory for a copy of it.
+
+export interface UndoLogOptions
+  extends Pick<
+    CompactLogOptions,
+    'model' | 'window' | 'journal' | 'transcript' | 'onEvent' | 'signal' | 'clock' | 'ids'
+  > {
+  /** Also where what comes back is over the line from which on nothing more is sent. */
+  readonly force?: boolean
+  readonly confirm?: (undoing: UndoPreview) => Promise<boolean>
+}
+
+export interface UndoPreview {
+  readonly file: string
+  /** Of the act's boundary. */
+  readonly id: string
+  readonly kind: 'compact' | 'clear'
+  readonly tokensBefore: number
+}
+
+export interface UndoReport extends UndoPreview {
+  readonly tokensAfter: number
+  /** The messages of the next request. */
+  readonly messages: readonly ApiMessage[]
+}
+
+export type UndoneLog =
+  | { readonly ok: true; readonly report: UndoReport; readonly written: WrittenLog }
+  | CompactLogRefusal
+
+export async function undoLog(log: ReadLog, given: string, options: UndoLogOptions = {}): Promise<UndoneLog> {
+  const { force = false, confirm, ...rest } = options
+  const all = wholeLog(log)
+  const named = namedRecord(all, given)
+  if (!named.ok) return { ok: false, reason: 'bad-record', message: `${named.why}.` }
+  const records = options.journal === undefined ? restamped(all) : all
+  const own = createLogJournal(records)
+  const model = modelOfLog(log, all, options)
+  const journal = options.journal ?? own
+  const session = await sessionOn(log, rest, { model, journal, note: () => {} })
+  const before = measureNow(session.state, session.host, session.room).expected
+  const choice = chooseUndo(session.state.view, named.uuid)
+  if (!choice.ok) return { ok: false, reason: choice.reason, message: choice.message }
+  const preview = { file: log.path, id: named.uuid, kind: choice.act.kind, tokensBefore: before }
+  if (confirm !== undefined && !(await confirm(preview)))
+    return { ok: false, reason: 'declined', message: 'Nothing was changed.' }
+  const undone = await session.undo({ id: named.uuid, force })
+  if (!undone.ok) return undone
+  const messages = messagesOf(session.state.flat)
+  const written = { sessionId: session.state.id, records, added: own.added }
+  return { ok: true, report: { ...preview, tokensAfter: undone.tokens, messages }, written }
 }

@@ -21,9 +21,8 @@ import {
   withModels,
 } from '@tidemark/wire'
 import { callsOf } from '../inspect/calls.ts'
-import { curveOf } from '../inspect/context-curve.ts'
-import { windowOf } from '../inspect/window.ts'
-import type { ReadLog } from '../reading/read-log.ts'
+import { curveOf, windowOf } from '../inspect/context-curve.ts'
+import type { ReadLog } from '../logs/read-session.ts'
 
 export interface LogModel {
   /** `unknown` where neither the log nor anybody else names it. */

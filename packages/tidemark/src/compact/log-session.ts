@@ -1,4 +1,6 @@
 /** The session of a log, opened so that it can be compacted: the engine's own machinery on whatever journal holds it. */
+
+import { dirname, resolve } from 'node:path'
 import {
   type Carrier,
   type Clock,
@@ -10,17 +12,22 @@ import {
   createEstimator,
   createPolicy,
   type DeepPartial,
+  type EpochSection,
   type Ids,
   type Journal,
+  type JsonObject,
   type Model,
+  type Offered,
   type OtherSummariser,
   openSession,
+  type PlacedSection,
   type Policy,
   planCompaction,
   prepareCompaction,
   type RewriteRefused,
   type Room,
   registerRules,
+  type SessionRecord,
   type SessionState,
   scalePolicy,
   TidemarkError,
@@ -31,11 +38,15 @@ import {
   type Undone,
   undoAct,
 } from '@tidemark/core'
-import { drain } from '../session/event-stream.ts'
-import type { ModelChoice } from '../session/model-choice.ts'
-import { createDeadlines } from '../system/deadlines.ts'
+import type { ReadLog } from '../logs/read-session.ts'
+import type { ModelChoice } from '../models/model-choice.ts'
+import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
+import { drain } from '../session/events.ts'
+import { draftsOf, stamp } from '../storage/new-records.ts'
+import { isSessionId } from '../storage/paths.ts'
+import type { CompactLogOptions } from './compact-report.ts'
 import type { LogModel } from './log-model.ts'
-import { prefixOfLog } from './log-prefix.ts'
+import { logCarriers } from './log-sources.ts'
 
 export interface LogSessionOptions {
   readonly journal: Journal
@@ -152,4 +163,110 @@ const NO_MODEL: Model = {
   stream() {
     throw new TidemarkError('bad-option', 'A model was asked although none was given.')
   },
+}
+
+// Opens the session of a log on a journal, with what comes back when it is compacted.
+
+interface SessionParts {
+  readonly model: LogModel
+  readonly journal: Journal
+  readonly note: (event: TurnEvent) => void
+}
+
+export function sessionOn(
+  log: ReadLog,
+  options: CompactLogOptions,
+  { model, journal, note }: SessionParts,
+): Promise<LogSession> {
+  const { ledger, signal, onEvent, clock = systemClock, ids = systemIds } = options
+  const summariser = options.summariser?.(model.id) ?? null
+  const path = resolve(log.path)
+  const fromDisk = log.format === 'tidemark' && options.at === undefined
+  const transcript = options.transcript === undefined ? path : resolve(options.transcript)
+  return openLogSession({
+    ...{ journal, id: sessionIdOf(log, transcript), model, summariser, clock, ids, transcript },
+    ...(ledger === undefined ? {} : { ledger }),
+    ...(signal === undefined ? {} : { signal }),
+    carriers: (state) => logCarriers(state, { folder: log.meta.cwd, fromDisk, path }),
+    onEvent: (event) => {
+      note(event)
+      onEvent?.(event)
+    },
+  })
+}
+
+/** A log bears the name of its session; one that cannot keeps the id it has. */
+function sessionIdOf({ meta }: ReadLog, path: string): string {
+  const name = path.slice(dirname(path).length + 1).replace(/\.jsonl(\.gz)?$/, '')
+  return isSessionId(name) ? name : (meta.sessionId ?? 'session')
+}
+
+// System prompt, tools and parameters as a log says they stand: what a session is compacted with unless its host is there.
+
+export interface LogPrefix {
+  readonly sections: readonly PlacedSection[]
+  /** Null where the log has none. */
+  readonly offered: Offered | null
+}
+
+export function prefixOfLog({ told }: SessionState): LogPrefix {
+  const { standing } = told
+  if (standing === null) return { sections: [], offered: null }
+  const { epoch, parameters } = standing
+  const { sections, model } = epoch
+  const tools = toolsNow(epoch.tools, told.tools)
+  return { sections: sectionsNow(sections, told.sections), offered: { tools, model, parameters } }
+}
+
+type Told = SessionState['told']
+
+function sectionsNow(sections: readonly EpochSection[], changed: Told['sections']): readonly PlacedSection[] {
+  const known = new Set(sections.map(({ name }) => name))
+  const added = [...changed].flatMap(([name, text]): readonly EpochSection[] =>
+    known.has(name) || text === null ? [] : [{ name, text, part: 'dynamic' }],
+  )
+  return [...sections, ...added].map(({ name, part, text }) => ({
+    name,
+    part,
+    compute: () => (changed.has(name) ? (changed.get(name) ?? null) : text),
+    volatileBecause: part === 'volatile' ? 'as the log has it' : null,
+  }))
+}
+
+function toolsNow(tools: readonly JsonObject[], changed: Told['tools']): readonly JsonObject[] {
+  const kept = tools.filter(({ name }) => !changed.has(String(name)))
+  const added = [...changed.values()].flatMap(({ definition }) => (definition === null ? [] : [definition]))
+  return changed.size === 0 ? tools : [...kept, ...added]
+}
+
+// A log that was read, as a journal of its own: what is appended stands behind it in memory, ready to be written out.
+
+export interface LogJournal extends Journal {
+  /** The lines that were appended, each with its newline. */
+  readonly added: string
+}
+
+/** Of one session, whatever it is called. */
+export function createLogJournal(read: readonly SessionRecord[]): LogJournal {
+  const records = [...read]
+  let added = ''
+  return {
+    get added() {
+      return added
+    },
+    async read(_session, visit, from = 0) {
+      if (records.length > from) visit(records.slice(from))
+      return { exists: true, position: records.length, damage: [] }
+    },
+    async append(_session, after, given) {
+      const position = records.length
+      if (after !== position) return { ok: false, reason: 'conflict', position }
+      const { text, records: stamped } = stamp(draftsOf(given), position)
+      records.push(...stamped)
+      added += text
+      return { ok: true, position: records.length, records: stamped }
+    },
+    list: async () => [],
+    release: async () => {},
+  }
 }

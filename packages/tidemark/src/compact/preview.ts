@@ -11,13 +11,18 @@ import {
   ratesFor,
   type SessionRecord,
 } from '@tidemark/core'
-import type { ReadLog } from '../reading/read-log.ts'
-import type { LogAsOf } from './as-of.ts'
-import type { CompactionPreview, PlannedCompaction, Portion } from './compact-report.ts'
-import type { CompactionStep } from './compaction-trace.ts'
+import type { ReadLog } from '../logs/read-session.ts'
+import {
+  type CompactionPreview,
+  type CompactionPrice,
+  type CompactionStep,
+  type PlannedCompaction,
+  type Portion,
+  priceOf,
+} from './compact-report.ts'
 import type { LogModel } from './log-model.ts'
 import type { LogSession } from './log-session.ts'
-import { type CompactionPrice, priceOf } from './price.ts'
+import type { LogAsOf } from './select-records.ts'
 
 export interface PreviewQuestion {
   readonly log: ReadLog

@@ -7,14 +7,17 @@ import {
   type AssistantRecord,
   type Block,
   blocksOf,
+  countOf,
   isKnown,
   isObject,
+  isToolUse,
   loggedCall,
   type SessionRecord,
   SYNTHETIC_MODEL,
   type Usage,
 } from '@tidemark/core'
-import { createRepeatedLines } from './repeated-lines.ts'
+import { createRepeatedLines } from '../logs/read-session.ts'
+import type { UsageTotals } from './report.ts'
 
 export interface Call {
   readonly key: string
@@ -111,4 +114,43 @@ function isPlausible(usage: Usage | null | undefined): usage is Usage {
 
 export function loggedOutput(usage: Usage | null): number {
   return typeof usage?.output_tokens === 'number' ? usage.output_tokens : 0
+}
+
+/** How many tools were called: a call whose line stands twice in the log is one. */
+export function toolCallsIn(calls: readonly Call[]): number {
+  const ids = calls.flatMap(({ blocks }) => blocks.flatMap((block) => (isToolUse(block) ? [block.id] : [])))
+  return new Set(ids).size
+}
+
+// What calls used, added up.
+
+export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
+
+export function usageOf(usage: Usage | null): UsageTotals {
+  if (usage === null) return NO_USAGE
+  return {
+    input: countOf(usage.input_tokens),
+    cacheRead: countOf(usage.cache_read_input_tokens),
+    cacheCreation: countOf(usage.cache_creation_input_tokens),
+    output: countOf(usage.output_tokens),
+  }
+}
+
+export function addUsage(one: UsageTotals, other: UsageTotals): UsageTotals {
+  return {
+    input: one.input + other.input,
+    cacheRead: one.cacheRead + other.cacheRead,
+    cacheCreation: one.cacheCreation + other.cacheCreation,
+    output: one.output + other.output,
+  }
+}
+
+/** Share of the prompts that was read from cache, to four places; null where nothing was sent. */
+export function hitRateOf({ input, cacheRead, cacheCreation }: UsageTotals): number | null {
+  const sent = input + cacheRead + cacheCreation
+  return sent === 0 ? null : Math.round((cacheRead / sent) * 1e4) / 1e4
+}
+
+export function promptOf({ input, cacheRead, cacheCreation }: UsageTotals): number {
+  return input + cacheRead + cacheCreation
 }

@@ -15,7 +15,7 @@ import {
   usage,
 } from '../../test/inspected.ts'
 import { inspectLog } from './inspect-log.ts'
-import { daysIn } from './spending-table.ts'
+import { daysIn } from './spending.ts'
 
 describe('copies', () => {
   const tell = (teller: Teller) => {

@@ -1,25 +1,30 @@
 /** From a log that was read to the report of its session. Pure: the same log gives the same report. */
-import { COMPACTION, redactAll, type SessionRecord } from '@tidemark/core'
+import {
+  COMPACTION,
+  type Damage,
+  emptySession,
+  redactAll,
+  reduce,
+  type SessionRecord,
+  viewOf,
+} from '@tidemark/core'
 import { type Catalogue, type LogFormat, lookUpModel, type ReadRecord } from '@tidemark/wire'
-import type { ReadLog } from '../reading/read-log.ts'
-import { agentReports } from './agents.ts'
-import type { CacheReport } from './breaks/cache-report.ts'
-import { breaksOf } from './breaks/log-breaks.ts'
-import { moneyLost } from './breaks/money-lost.ts'
-import { type Call, callsOf } from './calls.ts'
-import { contentsOf } from './content.ts'
-import { type Curve, curveOf } from './context-curve.ts'
-import { brokenOffAt, damagedPlaces } from './damaged.ts'
-import { createEstimates, type Estimates } from './estimates.ts'
-import { estimatorReport } from './estimator-report.ts'
-import { largestItems } from './large-items.ts'
-import { promptsIn } from './prompts.ts'
-import type { SessionReport } from './report.ts'
-import { moneySpent, type PricedCall, priceLogged, spentOn } from './spending.ts'
-import { type DayOf, spendingTable } from './spending-table.ts'
-import { toolCallsIn } from './tool-calls.ts'
-import { addUsage, hitRateOf, NO_USAGE, usageOf } from './usage-totals.ts'
-import { windowOf } from './window.ts'
+import { promptsIn, type ReadLog } from '../logs/read-session.ts'
+import { breaksOf } from './cache-breaks.ts'
+import { addUsage, type Call, callsOf, hitRateOf, NO_USAGE, toolCallsIn, usageOf } from './calls.ts'
+import { contentsOf, createEstimates, type Estimates, estimatorReport, largestItems } from './contents.ts'
+import { type Curve, curveOf, windowOf } from './context-curve.ts'
+import type { CacheReport, DamagedPlace, SessionReport } from './report.ts'
+import {
+  agentReports,
+  type DayOf,
+  moneyLost,
+  moneySpent,
+  type PricedCall,
+  priceLogged,
+  spendingTable,
+  spentOn,
+} from './spending.ts'
 
 export interface InspectRules {
   readonly catalogue: Catalogue
@@ -163,4 +168,39 @@ function mainModel(all: readonly Call[]): string {
   for (const { model, agent, source } of all)
     if (agent === null && source === null) counts.set(model, (counts.get(model) ?? 0) + 1)
   return [...counts].reduce((most, next) => (next[1] >= most[1] ? next : most), ['unknown', 0] as const)[0]
+}
+
+// What was wrong with a log: in its lines, in the order of its records, in what its boundaries name.
+
+/** In the order of lines; the files of side agents come after the session's own. */
+export function damagedPlaces({ records, damage, agents }: ReadLog): readonly DamagedPlace[] {
+  const own = [...damage, ...structuralDamage(records)].sort((one, other) => one.line - other.line)
+  const theirs = agents.flatMap(({ path, damage: found }) =>
+    found.map((item) => ({ ...told(item), file: path })),
+  )
+  return [...own.map(told), ...theirs]
+}
+
+/** So many are enough to know a log by. */
+const MOST_FOUND = 1_000
+
+function structuralDamage(records: readonly ReadRecord[]): readonly Damage[] {
+  let session = emptySession()
+  for (const { record, line } of records) {
+    session = reduce(session, record, line)
+    if (session.damage.length < MOST_FOUND) continue
+    const why = 'what comes behind this was not looked at for missing parents and repeated uuids'
+    return [...session.damage, { kind: 'missing-parent', line, why }]
+  }
+  return [...session.damage, ...viewOf(session).damage]
+}
+
+function told({ kind, line, why }: Damage): DamagedPlace {
+  return { kind, line, why }
+}
+
+/** Why the log, or that of one of its agents, could not be read to its end; null where it could. */
+export function brokenOffAt({ fault, agents }: ReadLog): string | null {
+  const broken = agents.find((agent) => typeof agent.fault === 'string')
+  return fault ?? (broken === undefined ? null : `${broken.path}: ${broken.fault}`)
 }

@@ -1,8 +1,9 @@
+import { createProfile, strictProfile } from '@tidemark/core'
 import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { callAt, host, prompt, result, traceOf } from '../../test/made-up-trace.ts'
-import { replayTrace } from './replay-trace.ts'
+import { hitRatesOf, isRewritten, lifetimeOfTrace, type ReplayedCall, replayTrace } from './replay-trace.ts'
 import { sentTokens, type TraceCall, type TracePiece } from './trace.ts'
 
 function profile(model: string) {
@@ -105,4 +106,107 @@ describe('replayTrace', () => {
       { numRuns: 200 },
     )
   })
+})
+
+const keeps = createProfile({ thinking: { stripsFinishedTurns: false } })
+const strips = createProfile({ thinking: { stripsFinishedTurns: true } })
+
+/** A turn of two answers, 900 tokens said in it, and a third call of so many tokens. */
+function third(sent: number, added: readonly TracePiece[]) {
+  return [
+    callAt(0, { written: 9_000 }, { added: [prompt(10)], outputTokens: 5_000 }),
+    callAt(5, { read: 14_000, written: 100 }, { added: [prompt(10)], outputTokens: 400 }),
+    callAt(10, { read: 14_500, written: 500 }, { added: [result(500)], outputTokens: 500 }),
+    callAt(15, { written: sent }, { added }),
+  ]
+}
+
+describe('isRewritten', () => {
+  it.each([
+    { name: 'it grew', sent: 15_600, added: [prompt(50)], kept: false, stripped: false },
+    {
+      name: 'it shrank at a prompt by what may have been thought',
+      sent: 14_900,
+      added: [prompt(50)],
+      kept: true,
+      stripped: false,
+    },
+    {
+      name: 'it shrank at a prompt by more than was said',
+      sent: 14_600,
+      added: [prompt(50)],
+      kept: true,
+      stripped: true,
+    },
+    { name: 'it shrank within a turn', sent: 14_900, added: [result(50)], kept: true, stripped: true },
+  ])('$name', ({ sent, added, kept, stripped }) => {
+    const calls = third(sent, added)
+    expect([isRewritten(calls, 3, keeps), isRewritten(calls, 3, strips)]).toEqual([kept, stripped])
+  })
+
+  it('never at the first call', () => {
+    expect(isRewritten(third(1, []), 0, keeps)).toBe(false)
+  })
+})
+
+/** Pauses in seconds, and whether what was there before was read behind them. */
+function found(...pauses: readonly (readonly [seconds: number, isRead: boolean])[]) {
+  let seconds = 0
+  const calls = pauses.map(([pause, isRead]) => {
+    seconds += pause
+    return callAt(seconds, { read: isRead ? 1_000 : 0, written: isRead ? 0 : 1_000 })
+  })
+  const { name, survived, lost } = lifetimeOfTrace(
+    traceOf([callAt(0, { written: 1_000 }), ...calls]),
+    strictProfile.cache,
+  )
+  return [name, survived, lost]
+}
+
+describe('lifetimeOfTrace', () => {
+  it.each([
+    {
+      name: 'no pause that tells',
+      pauses: [
+        [300, true],
+        [3_601, false],
+      ],
+      expected: ['5m', 0, 0],
+    },
+    { name: 'a pause survived', pauses: [[301, true]], expected: ['1h', 1, 0] },
+    { name: 'a pause not survived', pauses: [[3_600, false]], expected: ['5m', 0, 1] },
+    {
+      name: 'more survived than not',
+      pauses: [
+        [400, true],
+        [400, false],
+        [400, true],
+      ],
+      expected: ['1h', 2, 1],
+    },
+    {
+      name: 'as many survived as not',
+      pauses: [
+        [400, true],
+        [400, false],
+      ],
+      expected: ['5m', 1, 1],
+    },
+  ] as const)('$name: $expected', ({ pauses, expected }) => {
+    expect(found(...pauses)).toEqual(expected)
+  })
+})
+
+function call(sent: number, foreseen: number, logged: number): ReplayedCall {
+  return { at: 0, sent, foreseen, logged, why: 'warm' }
+}
+
+it('are shares of all that was sent', () => {
+  const { points, ...rates } = hitRatesOf([call(1_000, 0, 0), call(3_000, 3_000, 2_960)])
+  expect(rates).toEqual({ foreseen: 0.75, logged: 0.74 })
+  expect(points).toBeCloseTo(1, 9)
+})
+
+it('are not known where nothing was sent', () => {
+  expect(hitRatesOf([])).toEqual({ foreseen: null, logged: null, points: null })
 })

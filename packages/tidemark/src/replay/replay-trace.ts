@@ -17,11 +17,8 @@ import {
   NO_LINEAGE,
   type Profile,
 } from '@tidemark/core'
-import { isRewritten } from './rewritten.ts'
 import { freshTokens, sentTokens, type Trace, type TraceCall } from './trace.ts'
-import { frontFor, frontSections } from './trace-front.ts'
-import { type LifetimeFound, lifetimeOfTrace } from './trace-lifetime.ts'
-import { TraceTalk } from './trace-talk.ts'
+import { frontFor, frontSections, TraceTalk } from './trace-conversation.ts'
 
 export interface TraceReplay {
   readonly lifetime: LifetimeFound
@@ -114,4 +111,87 @@ function answered({ lineage }: State, { request, forecast }: AskedCall, { call, 
     cache_creation_input_tokens: read + written - foreseen,
   }
   return { lineage: learnFromResponse(lineage, forecast, usage), sent: request }
+}
+
+// Rewrites that no event tells of. A conversation that only grows cannot shrink: where it did, something that had been
+// sent was taken out or shortened, and nobody says where.
+
+/**
+ * Not where a new prompt goes to a model that is not shown the thinking of finished turns: the provider leaves that
+ * out by itself and still finds the rest. More than was said in the turn that ended cannot have been thought in it.
+ */
+export function isRewritten(
+  calls: readonly TraceCall[],
+  index: number,
+  { thinking }: Pick<Profile, 'thinking'>,
+): boolean {
+  const [before, call] = [calls[index - 1], calls[index]]
+  if (before === undefined || call === undefined || sentTokens(call) >= sentTokens(before)) return false
+  const gone = sentTokens(before) + before.outputTokens + freshTokens(call) - sentTokens(call)
+  const isStripped = thinking.stripsFinishedTurns && beginsTurn(call) && gone <= saidInTurn(calls, index)
+  return !isStripped
+}
+
+function beginsTurn({ added }: TraceCall): boolean {
+  return added.length > 0 && added.every(({ kind }) => kind !== 'result')
+}
+
+/** By the model, in the turn that ended before this call. */
+function saidInTurn(calls: readonly TraceCall[], index: number): number {
+  let said = 0
+  for (const call of calls.slice(0, index).toReversed()) {
+    said += call.outputTokens
+    if (beginsTurn(call)) break
+  }
+  return said
+}
+
+// How long the entries of a trace's cache lived. A trace does not say which lifetime its host asked for, but its own
+// usage does: pauses longer than the shorter lifetime and not longer than the longer one were either survived or not.
+
+export type Lifetime = Profile['cache']['ttls'][number]
+
+export interface LifetimeFound extends Lifetime {
+  /** Pauses that tell: behind them most was still read, or it was not. */
+  readonly survived: number
+  readonly lost: number
+}
+
+/**
+ * The longer lifetime where more of the telling pauses were survived than not, else the default. One bit a session;
+ * a majority, since a clock that counts answers instead of requests may be off by the time an answer took, and a loss
+ * may have another cause.
+ */
+export function lifetimeOfTrace({ calls }: Trace, { ttls, defaultTtl }: Profile['cache']): LifetimeFound {
+  const byLength = ttls.toSorted((one, other) => one.seconds - other.seconds)
+  const usual = ttls.find(({ name }) => name === defaultTtl) ?? { name: defaultTtl, seconds: 0 }
+  const [short = usual, long = usual] = [byLength[0], byLength.at(-1)]
+  let [survived, lost] = [0, 0]
+  for (const [index, call] of calls.entries()) {
+    const before = calls[index - 1]
+    const pause = before === undefined ? 0 : call.at - before.at
+    if (before === undefined || pause <= short.seconds * 1000 || pause > long.seconds * 1000) continue
+    const isRead = call.usage.read * 2 >= before.usage.read + before.usage.written
+    if (isRead) survived += 1
+    else lost += 1
+  }
+  return { ...(survived > lost ? long : usual), survived, lost }
+}
+
+// How near a replay comes to what was logged: the share of all that was sent which was read from cache.
+
+export interface HitRates {
+  /** Null where nothing was sent. */
+  readonly foreseen: number | null
+  readonly logged: number | null
+  /** Foreseen less logged, in points: hundredths of what was sent. */
+  readonly points: number | null
+}
+
+export function hitRatesOf(calls: readonly ReplayedCall[]): HitRates {
+  const sent = calls.reduce((sum, call) => sum + call.sent, 0)
+  if (sent === 0) return { foreseen: null, logged: null, points: null }
+  const foreseen = calls.reduce((sum, call) => sum + call.foreseen, 0) / sent
+  const logged = calls.reduce((sum, call) => sum + call.logged, 0) / sent
+  return { foreseen, logged, points: (foreseen - logged) * 100 }
 }

@@ -2,7 +2,12 @@
  * A trace: a recorded session without its words. What was added before each call and by it, in tokens, when, and
  * the usage the provider reported. Written as one JSON value, with lists in place of named fields.
  */
+
+import { readFile } from 'node:fs/promises'
+import { gunzipSync } from 'node:zlib'
 import { countOf, isObject } from '@tidemark/core'
+import { type LogRefusal, refuse, refuseForError } from '../logs/found-log.ts'
+import { packingOf } from '../logs/read-lines.ts'
 
 export interface Trace {
   readonly id: string
@@ -93,4 +98,30 @@ export function sentTokens({ usage: { input, read, written } }: TraceCall): numb
 /** What a call sent for the first time. */
 export function freshTokens({ added }: TraceCall): number {
   return added.reduce((sum, { tokens }) => sum + tokens, 0)
+}
+
+// Reads a trace from a file, packed or not.
+
+export type TraceReading = { readonly ok: true; readonly trace: Trace } | LogRefusal
+
+export async function readTrace(path: string): Promise<TraceReading> {
+  let text: string
+  try {
+    const bytes = await readFile(path)
+    text = (packingOf(bytes) === 'gzip' ? gunzipSync(bytes) : bytes).toString('utf8')
+  } catch (error) {
+    return refuseForError(path, error)
+  }
+  const trace = traceFrom(parsed(text))
+  return trace === null
+    ? refuse(path, 'unknown-format', 'is no trace: expected one JSON value of version 1, with "steps"')
+    : { ok: true, trace }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

@@ -2,24 +2,34 @@
 import {
   afterAnswer,
   append,
+  arrive,
+  type Block,
+  blocksOf,
+  type Content,
   closeCall,
   type Halt,
+  type Ids,
   isKnown,
+  isText,
+  isToolResult,
+  isToolUse,
   type Reply,
   refresh,
+  type Session,
   type SessionRecord,
+  type Spilled,
   TidemarkError,
+  type ToolUseBlock,
   type TurnEvent,
   type TurnRun,
   UNDO_NOTICE,
   type Unlinked,
   undoings,
 } from '@tidemark/core'
-import { answeredBy, arrivingRecord, checkResults } from './arriving-record.ts'
-import { type Desk, deskRun, promptRun, told, working } from './desk.ts'
-import { drain } from './event-stream.ts'
-import { checkedSaid, type Said } from './messages.ts'
-import { recordsOfResponse, responseRecords, sayReply } from './response.ts'
+import { fromResponse } from '@tidemark/wire'
+import { drain } from './events.ts'
+import { checkedSaid, type Said, type SaidMessage } from './messages.ts'
+import { type Desk, deskRun, promptRun, told, working } from './open-session.ts'
 
 /** uuids of the records, in order: a response has one for each of its blocks. */
 export async function appendSaid(desk: Desk, given: readonly unknown[]): Promise<readonly string[]> {
@@ -130,4 +140,119 @@ async function* appendReply(desk: Desk, reply: Reply): AsyncGenerator<TurnEvent,
   if (desk.pending === pending) desk.pending = null
   yield { type: 'answered', reply, usage: message.usage ?? null, forecast: pending.forecast }
   return yield* afterAnswer(run, reply)
+}
+
+// A user message on its way into the log: large tool results in it are put aside.
+
+export async function* arrivingRecord(run: TurnRun, content: Content): AsyncGenerator<TurnEvent, Unlinked> {
+  if (typeof content === 'string') return { type: 'user', message: { role: 'user', content } }
+  const blocks: Block[] = []
+  const spilled: Spilled[] = []
+  for (const block of content) {
+    if (!isToolResult(block)) blocks.push(block)
+    else {
+      const arrived = yield* arrive(run, callOf(run.state.session, block.tool_use_id), block)
+      blocks.push(arrived.result)
+      spilled.push(...(arrived.body.spilled ?? []))
+    }
+  }
+  const record: Unlinked = { type: 'user', message: { role: 'user', content: blocks } }
+  return spilled.length === 0 ? record : { ...record, spilled }
+}
+
+/** Ids of the calls that are answered by what is said. */
+export function answeredBy(said: readonly Said[]): readonly string[] {
+  return said
+    .flatMap((one) => (one.role === 'attachment' ? [] : [...blocksOf(one.content)]))
+    .flatMap((block) => (isToolResult(block) ? [block.tool_use_id] : []))
+}
+
+/** A second result for a call would be in no request: it is refused rather than lost. `arriving`: on their way. */
+export function checkResults(session: Session, ids: readonly string[], arriving: ReadonlySet<string>): void {
+  for (const [place, id] of ids.entries())
+    if (arriving.has(id) || ids.indexOf(id) !== place || isAnswered(session, id)) throw answeredAlready(id)
+}
+
+function isAnswered({ records }: Session, id: string): boolean {
+  for (let index = records.length - 1; index >= 0; index -= 1) {
+    const record = records.at(index)
+    if (record === undefined || !isKnown(record)) continue
+    if (record.type !== 'user' && record.type !== 'assistant') continue
+    for (const block of blocksOf(record.message.content)) {
+      if (isToolResult(block) && block.tool_use_id === id) return true
+      if (isToolUse(block) && block.id === id) return false
+    }
+  }
+  return false
+}
+
+function answeredAlready(id: string): TidemarkError {
+  return new TidemarkError(
+    'bad-record',
+    `append: the call ${id} has its result already, and the model would not see a second one. A turn that goes on without a result answers the call itself.`,
+    { details: { id } },
+  )
+}
+
+/** A result without its call would be left out of every request: it is refused rather than lost. */
+function callOf({ records }: Session, id: string): ToolUseBlock {
+  for (let index = records.length - 1; index >= 0; index -= 1) {
+    const record = records.at(index)
+    if (record === undefined || !isKnown(record) || record.type !== 'assistant') continue
+    const call = blocksOf(record.message.content).find((block) => isToolUse(block) && block.id === id)
+    if (call !== undefined && isToolUse(call)) return call
+  }
+  throw new TidemarkError(
+    'bad-record',
+    `append: there is no call ${id} in this session. Append the response that made it first.`,
+    { details: { id } },
+  )
+}
+
+// A response as an SDK gives it, and the records it becomes: one for each block, as a reply of a run does.
+
+export interface ReplySource {
+  readonly ids: Ids
+  /** For a response that does not say who made it. */
+  readonly model: string
+}
+
+export function sayReply(said: SaidMessage, { ids, model }: ReplySource): Reply {
+  const { content, ...fields } = said
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  const whole = { id: ids.next('response'), model, ...fields, type: 'message', content: blocks }
+  const read = fromResponse(JSON.stringify(whole))
+  if (read.ok) return read.reply
+  throw new TidemarkError('bad-record', `append: this is no response of the model. ${read.failure.message}.`)
+}
+
+export function responseRecords({ message }: Reply): readonly Unlinked[] {
+  const blocks = blocksOf(message.content)
+  if (blocks.length === 0) return [{ type: 'assistant', message: { ...message, content: [] } }]
+  return blocks.map((block) => ({ type: 'assistant', message: { ...message, content: [block] } }))
+}
+
+/** uuids of the records that say all of it; null where it is not in the session, or not all of it. */
+export function recordsOfResponse({ records }: Session, { message }: Reply): readonly string[] | null {
+  const uuids: string[] = []
+  const blocks = blocksOf(message.content).map((block) => JSON.stringify(block))
+  let found = blocks.length
+  for (let index = records.length - 1; index >= 0 && found > 0; index -= 1) {
+    const record = records.at(index)
+    if (record === undefined || !isKnown(record) || record.type !== 'assistant') continue
+    if (record.message.id !== message.id) continue
+    const said = blocksOf(record.message.content).map((block) => JSON.stringify(block))
+    const isNext = said.length > 0 && said.join() === blocks.slice(found - said.length, found).join()
+    if (!isNext) return null
+    found -= said.length
+    uuids.unshift(record.uuid)
+  }
+  return uuids.length > 0 && found === 0 ? uuids : null
+}
+
+/** What it says, without thinking and calls. */
+export function textOf({ message }: Reply): string {
+  return blocksOf(message.content)
+    .flatMap((block) => (isText(block) ? [block.text] : []))
+    .join('')
 }

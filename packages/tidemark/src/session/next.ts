@@ -20,10 +20,10 @@ import {
   type TurnRun,
 } from '@tidemark/core'
 import { bodyText, encodeRequest } from '@tidemark/wire'
-import { actRun, claim, type Desk, hostOf, takeIn, told } from './desk.ts'
-import { drain } from './event-stream.ts'
-import { haltWords } from './halt-words.ts'
-import { checkNames } from './option-names.ts'
+import { checkNames } from '../platform/argument-errors.ts'
+import { drain } from './events.ts'
+import { actRun, claim, type Desk, hostOf, takeIn, told } from './open-session.ts'
+import { haltWords } from './run.ts'
 import { type ToolDefinitions, type Tools, toolsetOf } from './tools.ts'
 
 export interface NextOptions {

@@ -18,10 +18,19 @@ import {
   type Undone,
   undoAct,
 } from '@tidemark/core'
-import { show } from '../home/show.ts'
-import { actRun, checkOpen, claim, type Desk, deskRun, hostOf, takeIn, told, working } from './desk.ts'
-import { drain } from './event-stream.ts'
-import { badOption, checkNames } from './option-names.ts'
+import { badOption, checkNames, show } from '../platform/argument-errors.ts'
+import { drain } from './events.ts'
+import {
+  actRun,
+  checkOpen,
+  claim,
+  type Desk,
+  deskRun,
+  hostOf,
+  takeIn,
+  told,
+  working,
+} from './open-session.ts'
 
 export interface CompactOptions {
   /** `full`, or from or up to the record `pivot`. */

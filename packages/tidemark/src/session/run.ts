@@ -1,23 +1,23 @@
 /** A turn of ours: what the person said, then the model and its tools until it calls no more. */
 import {
+  type ApiMessage,
   type Content,
   type Halt,
   isBlock,
   messagesOf,
+  prefixTokens,
   type SessionState,
+  sizeOf,
+  startCalibration,
   type TurnEvent,
   type TurnOutcome,
   type TurnRun,
   takeTurn,
 } from '@tidemark/core'
-import { show } from '../home/show.ts'
-import { actRun, claim, type Desk, takeIn, told } from './desk.ts'
-import { type EventStream, streamOf } from './event-stream.ts'
-import { haltWords } from './halt-words.ts'
-import { badOption, checkNames } from './option-names.ts'
-import { tooLarge } from './prompt-fits.ts'
-import { textOf } from './response.ts'
-import type { SessionEvent } from './session-event.ts'
+import { badOption, checkNames, show } from '../platform/argument-errors.ts'
+import { textOf } from './append.ts'
+import { type EventStream, type SessionEvent, streamOf } from './events.ts'
+import { actRun, claim, type Desk, hostOf, takeIn, told } from './open-session.ts'
 import { checkRunnable, type GivenTools, type Toolset, toolsetOf } from './tools.ts'
 
 export interface RunOptions extends GivenTools {
@@ -101,4 +101,52 @@ function outcomeOf(outcome: TurnOutcome, text: string): RunOutcome {
   return end.ok
     ? { ok: true, text, stopReason: end.stopReason }
     : { ...end, message: haltWords(end, messagesOf(outcome.state.flat)) }
+}
+
+// A prompt that no compaction could make room for is refused before it is in the log, where it would stay.
+
+/** Null where it fits, or where nobody knows the window. */
+export function tooLarge(desk: Desk, prompt: Content): Halt | null {
+  const { estimator, scaled, choice } = desk.fitted
+  if (!scaled.known) return null
+  const { effective } = scaled.lines
+  const start = startCalibration(estimator.weights.start)
+  const size = (tokens: number): number => sizeOf(start, tokens, desk.settings.policy.estimate).expected
+  const said = size(estimator.content(prompt))
+  const before = size(prefixTokens(desk.shared.state, hostOf(desk), estimator))
+  if (said + before <= effective) return null
+  const message = `The prompt has about ${counted(said)} tokens, and ${counted(before)} of the system prompt and tools stand before it: ${choice.id} takes ${counted(effective)}. It was not added to the session. Give it in parts, or where a tool can read it.`
+  return { ok: false, reason: 'full', message }
+}
+
+function counted(tokens: number): string {
+  return Math.ceil(tokens).toLocaleString('en-US')
+}
+
+// Why an act stopped short, in a sentence that says what to do.
+
+/** `messages`: the conversation as it stands. */
+export function haltWords(halt: Halt, messages: readonly ApiMessage[]): string {
+  switch (halt.reason) {
+    case 'conflict':
+      return 'Another process wrote to the session meanwhile. Nothing of it was lost; try again.'
+    case 'locked':
+      return 'message' in halt.refusal ? halt.refusal.message : 'Another process holds the session.'
+    case 'invalid': {
+      if (messages.length === 0) return 'Nothing was said yet: append a prompt first.'
+      if (messages.at(-1)?.role === 'assistant')
+        return 'The model has answered, and nothing was said since: append a prompt first.'
+      const [first] = halt.findings
+      return `The provider would refuse the request: ${first?.path ?? ''}: ${first?.message ?? 'invalid'}.`
+    }
+    case 'failed':
+      return halt.failure.message
+    case 'aborted':
+      return 'It was called off.'
+    case 'call-limit':
+      return `The turn made ${halt.calls} calls to the model and was halted. Run with null to go on.`
+    case 'prefix':
+    case 'full':
+      return halt.message
+  }
 }

@@ -18,13 +18,12 @@ import {
   type Undone,
   withMoney,
 } from '@tidemark/core'
+import type { ModelChoice } from '../models/model-choice.ts'
 import { appendSaid } from './append.ts'
-import { type Breakdown, breakdownOf } from './breakdown.ts'
-import { type ContextLeft, contextLeft } from './context-left.ts'
-import type { Desk } from './desk.ts'
+import type { EventOf, SessionEventType } from './events.ts'
 import type { Said } from './messages.ts'
-import type { ModelChoice } from './model-choice.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from './next.ts'
+import type { Desk } from './open-session.ts'
 import {
   type ActOptions,
   type Busy,
@@ -39,7 +38,7 @@ import {
   undoSession,
 } from './rewrite.ts'
 import { type Run, type RunOptions, runSession } from './run.ts'
-import type { EventOf, SessionEventType } from './session-event.ts'
+import { type Breakdown, breakdownOf, type ContextLeft, contextLeft } from './status.ts'
 import { type SwitchOutcome, switchModel } from './switch-model.ts'
 
 export interface Session {

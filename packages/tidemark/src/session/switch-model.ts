@@ -10,12 +10,12 @@ import {
   sizeOf,
   startCalibration,
 } from '@tidemark/core'
-import { actRun, checkOpen, claim, type Desk, deskRun, hostOf, takeIn, told } from './desk.ts'
-import { drain } from './event-stream.ts'
-import { type FittedModel, fitModel, heardModel } from './fitted-model.ts'
-import type { ModelChoice } from './model-choice.ts'
+import type { ModelChoice } from '../models/model-choice.ts'
+import { drain } from './events.ts'
+import { actRun, checkOpen, claim, type Desk, deskRun, hostOf, takeIn, told } from './open-session.ts'
 import { checkModel } from './options.ts'
 import type { Busy } from './rewrite.ts'
+import { type FittedModel, fitModel, heardModel } from './session-model.ts'
 
 export type SwitchOutcome =
   | {

@@ -1,11 +1,10 @@
 /** The library's door: one Tidemark, any number of sessions. */
 import { type OtherSummariser, placeSections, TidemarkError } from '@tidemark/core'
-import { checkSessionId } from '../home/session-id.ts'
-import { type DeskOptions, openDesk } from './desk.ts'
-import { type FittedModel, fitModel } from './fitted-model.ts'
-import { checkOwnOptions, type TidemarkOptions } from './options.ts'
+import { checkSessionId } from '../storage/paths.ts'
+import { type DeskOptions, openDesk } from './open-session.ts'
+import { checkOwnOptions, type Settings, settingsOf, type TidemarkOptions } from './options.ts'
 import { type Session, sessionFace } from './session.ts'
-import { type Settings, settingsOf } from './settings.ts'
+import { type FittedModel, fitModel } from './session-model.ts'
 import { type GivenTools, toolsetOf } from './tools.ts'
 
 export interface Tidemark {

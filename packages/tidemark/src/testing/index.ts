@@ -1,33 +1,43 @@
 /** What people who build on Tidemark test with: generated sessions, fakes of the ports, conformance suites. */
-export { type BlobStoreSubject, blobStoreCases } from './blob-store-cases.ts'
-export { Choices, choicesFrom } from './choices.ts'
-export { type ClockSubject, clockCases } from './clock-cases.ts'
-export type { ConformanceCase } from './conformance.ts'
-export { createCountingIds } from './counting-ids.ts'
-export { type DeadlinesSubject, deadlinesCases } from './deadlines-cases.ts'
-export { createFakeClock, type FakeClock } from './fake-clock.ts'
-export { createFakeMachine, type FakeMachine } from './fake-machine.ts'
+
+export { createMemoryBlobs, createMemoryJournal, type MemoryStore } from '../storage/memory-stores.ts'
+export { Choices, choicesFrom } from './block-generator.ts'
+export {
+  type BlobStoreSubject,
+  blobStoreCases,
+  type ClockSubject,
+  type ConformanceCase,
+  clockCases,
+  type DeadlinesSubject,
+  deadlinesCases,
+  idsCases,
+} from './conformance.ts'
 export {
   type Fault,
   type FileOperation,
   type Interference,
   type OperationKind,
   systemError,
-} from './file-operations.ts'
-export { type FilePortSubject, filePortCases } from './file-port-cases.ts'
+  type UnsyncedWrite,
+} from './crash-file.ts'
 export {
   createForgetfulFiles,
   type ForgetfulFiles,
   type ForgetfulFilesOptions,
   type KeptByChance,
-} from './forgetful-files.ts'
-export type { NameChange } from './forgetful-names.ts'
-export type { UnsyncedWrite } from './forgetful-node.ts'
-export { idsCases } from './ids-cases.ts'
+  type NameChange,
+} from './crash-file-system.ts'
+export {
+  createCountingIds,
+  createFakeClock,
+  createFakeMachine,
+  type FakeClock,
+  type FakeMachine,
+} from './fake-ports.ts'
+export { type FilePortSubject, filePortCases } from './file-system-cases.ts'
 export { journalCases } from './journal-cases.ts'
-export { type JournalSubject, readAll } from './journal-subject.ts'
-export { createMemoryBlobs } from './memory-blobs.ts'
-export { createMemoryJournal, type MemoryStore } from './memory-journal.ts'
+export { type JournalSubject, readAll } from './journal-refusal-cases.ts'
+export { type Extra, Teller } from './session-builder.ts'
 export {
   clearSession,
   compactSession,
@@ -35,4 +45,3 @@ export {
   type GeneratedSession,
   generateSession,
 } from './session-generator.ts'
-export { type Extra, Teller } from './teller.ts'

@@ -11,7 +11,7 @@ import {
   type UserRecord,
 } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { choicesFrom } from './choices.ts'
+import { choicesFrom } from './block-generator.ts'
 import { generateSession } from './session-generator.ts'
 
 /** What a session holds, by name. */

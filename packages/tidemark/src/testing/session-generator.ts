@@ -13,6 +13,7 @@ import {
   type SessionRecord,
 } from '@tidemark/core'
 import {
+  type Choices,
   resultContent,
   serverPair,
   textFrom,
@@ -20,8 +21,7 @@ import {
   toolInput,
   userBlocks,
 } from './block-generator.ts'
-import type { Choices } from './choices.ts'
-import { Teller } from './teller.ts'
+import { Teller } from './session-builder.ts'
 
 export interface GeneratedSession {
   readonly records: readonly SessionRecord[]

@@ -1,8 +1,17 @@
 /** Failures of the Messages API, told by type and code first, by words only where it gives nothing else. */
-import type { Failure, FailureKind, JsonObject } from '@tidemark/core'
-import { classify, type Dialect, type FailedCall } from '../failure/classify.ts'
+import {
+  type AssistantMessage,
+  contextOf,
+  type Failure,
+  type FailureKind,
+  type JsonObject,
+  outputOf,
+  type TokenGap,
+} from '@tidemark/core'
+import { classify, type Dialect, type FailedCall } from '../failure/classify-failure.ts'
 import type { ErrorBody } from '../failure/error-body.ts'
-import { given } from '../given.ts'
+import { findSilentOverflow } from '../failure/overflow.ts'
+import { given } from '../optional-fields.ts'
 
 const BY_TYPE: Readonly<Record<string, FailureKind>> = {
   invalid_request_error: 'invalid-request',
@@ -69,4 +78,20 @@ function kindOf(body: ErrorBody, status: number | undefined): FailureKind | unde
 /** The other side chooses the word: only what we listed counts. */
 function known(kinds: Readonly<Record<string, FailureKind>>, word: string): FailureKind | undefined {
   return Object.hasOwn(kinds, word) ? kinds[word] : undefined
+}
+
+// Replies that came back well although the window was too small: told by their stop reason, or by their usage alone.
+
+const STOPPED_BY_LENGTH: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded'])
+
+/** How far `message` and what it answers overran `window`; null where they fit, or where nothing was measured. */
+export function overflowOfReply({ stop_reason, usage }: AssistantMessage, window: number): TokenGap | null {
+  const [inputTokens, outputTokens] = [contextOf(usage), outputOf(usage)]
+  const silent = findSilentOverflow(
+    { inputTokens, outputTokens, stoppedByLength: STOPPED_BY_LENGTH.has(stop_reason) },
+    window,
+  )
+  if (silent !== null || stop_reason !== 'model_context_window_exceeded') return silent
+  const actual = inputTokens + outputTokens
+  return actual === 0 ? { limit: window } : { actual, limit: window, over: Math.max(0, actual - window) }
 }

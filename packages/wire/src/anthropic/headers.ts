@@ -1,7 +1,7 @@
 /** The headers of the Messages API, both ways. Names are lower case. */
 
-import { given } from '../given.ts'
-import { type Headers, header } from '../header.ts'
+import { type Headers, header } from '../http/http-headers.ts'
+import { given } from '../optional-fields.ts'
 
 /** The first version, and the one since October 2026. */
 export const API_VERSIONS = ['2023-06-01', '2026-10-21'] as const

@@ -1,7 +1,7 @@
 import { collect } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { decode, frame, STOP } from '../../test/stream-frames.ts'
-import { eventsOf } from './reply-events.ts'
+import { eventsOf } from './reply-frames.ts'
 import { fromResponse, toResponse } from './response.ts'
 
 describe('fromResponse', () => {

@@ -1,21 +1,23 @@
 /** A reply that comes in one JSON body, both ways. */
 import {
+  type AssistantMessage,
   type Block,
   elementsOf,
   type Failure,
   isBlock,
   isObject,
+  type Json,
   type JsonObject,
   memberOf,
   type Reply,
   rawUnlessSurvives,
   readJson,
   survives,
+  type Usage,
 } from '@tidemark/core'
-import { failure } from '../failure/classify.ts'
-import { given } from '../given.ts'
+import { failure } from '../failure/classify-failure.ts'
+import { given } from '../optional-fields.ts'
 import { toFailure } from './failure.ts'
-import { readHead } from './message-head.ts'
 
 export type Response =
   | { readonly ok: true; readonly reply: Reply }
@@ -61,4 +63,27 @@ function rawBlocks(text: string): Reply['rawBlocks'] {
 
 function refused(message: string): Response {
   return { ok: false, failure: failure('bad-reply', message) }
+}
+
+// The message object of a reply, whole or just begun, apart from its content.
+
+export interface Head {
+  /** Without content, and without usage unless both totals are there. */
+  readonly message: AssistantMessage
+  /** Figures that make no usage yet. */
+  readonly figures: JsonObject
+}
+
+/** Null where it is no message: without an id the parts of a reply could not be told to belong together. */
+export function readHead(value: Json | undefined): Head | null {
+  if (!isObject(value)) return null
+  const { usage, id, model, ...fields } = value
+  if (typeof id !== 'string' || id === '' || typeof model !== 'string') return null
+  const figures = isObject(usage) ? usage : {}
+  const message: AssistantMessage = { id, ...fields, role: 'assistant', model, content: [] }
+  return isUsage(figures) ? { message: { ...message, usage: figures }, figures: {} } : { message, figures }
+}
+
+function isUsage(figures: JsonObject): figures is JsonObject & Usage {
+  return typeof figures.input_tokens === 'number' && typeof figures.output_tokens === 'number'
 }

@@ -1,13 +1,234 @@
-/**
- * The event stream of the Messages API to neutral events: `(state, frame) → [state, events]`, each kind of
- * frame by its own function. What is not known is passed on, not dropped.
- */
-import { type Failure, isObject, type JsonObject, readJson } from '@tidemark/core'
-import { failure } from '../failure/classify.ts'
-import { decodeSse, endSse, type Frame, type SseEnd, type SseState, sseStart } from '../sse.ts'
-import { takeBlockDelta, takeBlockStart, takeBlockStop } from './block-events.ts'
-import { takeError, takeMessageDelta, takeMessageStart, takeMessageStop, takePing } from './message-events.ts'
-import { emit, fail, failBadly, type Step, type StreamState, streamStart } from './stream-state.ts'
+/** What is known of a reply between two frames, and the only ways to go on from there. */
+import {
+  type Assembly,
+  arrayText,
+  assemble,
+  type Block,
+  type BlockDelta,
+  type BlockEnded,
+  elementsOf,
+  emptyAssembly,
+  type Failure,
+  isBlock,
+  isObject,
+  type JsonObject,
+  type Member,
+  memberOf,
+  membersOf,
+  type OpenBlock,
+  objectText,
+  type ReplyEvent,
+  rawUnlessSurvives,
+  readJson,
+  replyOf,
+  survives,
+  withMember,
+} from '@tidemark/core'
+import { failure } from '../failure/classify-failure.ts'
+import { decodeSse, endSse, type Frame, type SseEnd, type SseState, sseStart } from '../http/sse.ts'
+import { given } from '../optional-fields.ts'
+import { toFailure } from './failure.ts'
+import { readHead } from './response.ts'
+
+export interface StreamState {
+  readonly assembly: Assembly
+  /** The closing event is out: nothing may follow. */
+  readonly closed: boolean
+}
+
+export type Step = readonly [StreamState, readonly ReplyEvent[]]
+
+export const streamStart: StreamState = { assembly: emptyAssembly, closed: false }
+
+export function emit(state: StreamState, events: readonly ReplyEvent[]): Step {
+  return [{ ...state, assembly: events.reduce(assemble, state.assembly) }, events]
+}
+
+export function close(state: StreamState): Step {
+  const reply = replyOf(state.assembly)
+  if (reply === null) return fail(state, failure('bad-reply', 'The stream ended a reply that it never began'))
+  return [{ ...state, closed: true }, [{ type: 'reply-ended', reply }]]
+}
+
+/** Ends the reply early, once: with what had arrived. */
+export function fail(state: StreamState, failed: Failure): Step {
+  if (state.closed) return [state, []]
+  const reply = replyOf(state.assembly)
+  return [{ ...state, closed: true }, [{ type: 'reply-failed', failure: failed, reply }]]
+}
+
+/** A frame that breaks the protocol. Going on would lose what it carried, so the reply ends here. */
+export function failBadly(state: StreamState, what: string): Step {
+  return fail(state, failure('bad-reply', `The stream broke its own protocol: ${what}`))
+}
+
+// A block once its last delta is in: the parsed value, and its exact text where the value would not say the same.
+
+export function finishBlock(open: OpenBlock): BlockEnded {
+  const { index } = open
+  const hasInput = open.input.trim() !== ''
+  const input = hasInput ? readJson(open.input) : undefined
+  const block = input === undefined ? open.block : { ...open.block, input }
+  const raw = rawOf(open, block, input === undefined ? undefined : open.input)
+  return {
+    type: 'block-ended',
+    index,
+    block,
+    ...given({ raw, cutInput: hasInput && input === undefined ? open.input : undefined }),
+  }
+}
+
+function rawOf(open: OpenBlock, block: Block, input: string | undefined): string | undefined {
+  const plain = open.raw === undefined && open.citations.every(survives)
+  if (plain && (input === undefined || survives(input))) return undefined
+  let members = open.raw === undefined ? spelled(block) : grown(membersOf(open.raw), block)
+  if (input !== undefined) members = withMember(members, 'input', input)
+  if (open.citations.length > 0) members = withMember(members, 'citations', citationsText(open))
+  return rawUnlessSurvives(objectText(members))
+}
+
+function spelled(block: Block): readonly Member[] {
+  return membersOf(JSON.stringify(block))
+}
+
+/** The members as first announced, those that deltas changed or added spelled anew. */
+function grown(members: readonly Member[], block: Block): readonly Member[] {
+  return spelled(block).reduce((all, { key, text }) => {
+    const before = all.findLast((member) => member.key === key)
+    const same = before !== undefined && JSON.stringify(readJson(before.text)) === text
+    return same ? all : withMember(all, key, text)
+  }, members)
+}
+
+function citationsText(open: OpenBlock): string {
+  const announced = open.raw === undefined ? undefined : memberOf(open.raw, 'citations')
+  const first = announced?.startsWith('[') ? elementsOf(announced) : announcedCitations(open)
+  return arrayText([...first, ...open.citations])
+}
+
+function announcedCitations({ block, citations }: OpenBlock): readonly string[] {
+  const all = Array.isArray(block.citations) ? block.citations : []
+  return all.slice(0, all.length - citations.length).map((each) => JSON.stringify(each))
+}
+
+// Frames about one content block: its start, its deltas, its end.
+
+export function takeBlockStart(state: StreamState, data: JsonObject, text: string): Step {
+  const { index, content_block: block } = data
+  if (typeof index !== 'number' || !isBlock(block)) return failBadly(state, 'a block without index or type')
+  if (state.assembly.message === null) return failBadly(state, 'a block before the message')
+  if (state.assembly.open.has(index)) return failBadly(state, `block ${index} began twice`)
+  const raw = rawMember(text, 'content_block')
+  return emit(state, [{ type: 'block-started', index, block, ...given({ raw }) }])
+}
+
+export function takeBlockDelta(state: StreamState, data: JsonObject, text: string): Step {
+  const { index, delta } = data
+  if (typeof index !== 'number' || !isObject(delta))
+    return failBadly(state, 'a delta without index or content')
+  if (!state.assembly.open.has(index))
+    return failBadly(state, `a delta for block ${index}, which is not open`)
+  return emit(state, [{ type: 'block-grew', index, delta: readDelta(delta, text) }])
+}
+
+export function takeBlockStop(state: StreamState, data: JsonObject): Step {
+  const open = typeof data.index === 'number' ? state.assembly.open.get(data.index) : undefined
+  if (open === undefined) return failBadly(state, `the end of block ${data.index}, which is not open`)
+  return emit(state, [finishBlock(open)])
+}
+
+/** The ends of blocks that are still open: some servers leave them out. */
+export function blockEnds({ assembly }: StreamState): readonly ReplyEvent[] {
+  return [...assembly.open.values()].toSorted((a, b) => a.index - b.index).map(finishBlock)
+}
+
+type ReadDelta = (delta: JsonObject, text: string) => BlockDelta | null
+
+const DELTAS: ReadonlyMap<unknown, ReadDelta> = new Map<string, ReadDelta>([
+  ['text_delta', ({ text }) => (typeof text === 'string' ? { kind: 'text', text } : null)],
+  ['thinking_delta', readThinking],
+  [
+    'signature_delta',
+    ({ signature }) => (typeof signature === 'string' ? { kind: 'signature', signature } : null),
+  ],
+  [
+    'input_json_delta',
+    ({ partial_json: json }) => (typeof json === 'string' ? { kind: 'input', json } : null),
+  ],
+  ['citations_delta', readCitation],
+  ['compaction_delta', ({ type: _, ...fields }) => ({ kind: 'fields', fields })],
+])
+
+function readDelta(delta: JsonObject, text: string): BlockDelta {
+  return DELTAS.get(delta.type)?.(delta, text) ?? { kind: 'other', value: delta }
+}
+
+function readThinking({ thinking: text, estimated_tokens: estimate }: JsonObject): BlockDelta | null {
+  if (typeof text !== 'string') return null
+  return { kind: 'thinking', text, ...(typeof estimate === 'number' ? { estimatedTokens: estimate } : {}) }
+}
+
+function readCitation({ citation }: JsonObject, text: string): BlockDelta | null {
+  if (citation === undefined) return null
+  const delta = rawMember(text, 'delta')
+  const raw = delta === undefined ? undefined : rawMember(delta, 'citation')
+  return { kind: 'citation', citation, ...given({ raw }) }
+}
+
+/** The text of a member of `text`, only where parse and stringify would change it. */
+function rawMember(text: string, key: string): string | undefined {
+  if (survives(text)) return undefined
+  const member = memberOf(text, key)
+  return member === undefined ? undefined : rawUnlessSurvives(member)
+}
+
+// Frames about the message as a whole: its head, what is known only at the end, the end, an error.
+
+export function takeMessageStart(state: StreamState, data: JsonObject): Step {
+  if (state.assembly.message !== null) return failBadly(state, 'the message began twice')
+  const head = readHead(data.message)
+  if (head === null) return failBadly(state, 'a message without id or model')
+  const begun: ReplyEvent = { type: 'reply-started', message: head.message }
+  const partial = Object.keys(head.figures).length > 0
+  const figures: readonly ReplyEvent[] = partial
+    ? [{ type: 'reply-updated', fields: {}, usage: head.figures }]
+    : []
+  return emit(state, [begun, ...figures, ...announcedBlocks(data.message)])
+}
+
+/** The fields of `delta` and those beside it are all fields of the message. */
+export function takeMessageDelta(state: StreamState, data: JsonObject): Step {
+  if (state.assembly.message === null) return failBadly(state, 'the end of a message before its beginning')
+  const { type: _, delta, usage, ...beside } = data
+  const fields = { ...(isObject(delta) ? delta : {}), ...beside }
+  return emit(state, [{ type: 'reply-updated', fields, ...(isObject(usage) ? { usage } : {}) }])
+}
+
+export function takeMessageStop(state: StreamState): Step {
+  const [ended, ends] = emit(state, blockEnds(state))
+  const [closed, last] = close(ended)
+  return [closed, [...ends, ...last]]
+}
+
+export function takePing(state: StreamState): Step {
+  return emit(state, [{ type: 'reply-alive' }])
+}
+
+export function takeError(state: StreamState, text: string): Step {
+  return fail(state, toFailure({ body: text }))
+}
+
+/** Blocks that stand in the head already; the API sends none, others may. */
+function announcedBlocks(message: unknown): readonly ReplyEvent[] {
+  const content = isObject(message) && Array.isArray(message.content) ? message.content : []
+  return content.filter(isBlock).flatMap((block, index): readonly ReplyEvent[] => [
+    { type: 'block-started', index, block },
+    { type: 'block-ended', index, block },
+  ])
+}
+
+// The event stream of the Messages API to neutral events: `(state, frame) → [state, events]`, each kind of
+// frame by its own function. What is not known is passed on, not dropped.
 
 const TAKE: ReadonlyMap<string, (state: StreamState, data: JsonObject, text: string) => Step> = new Map([
   ['message_start', takeMessageStart],

@@ -2,7 +2,7 @@
 import { ANTHROPIC_MODELS } from './anthropic-models.ts'
 import { ANTHROPIC_OLDER_MODELS } from './anthropic-older-models.ts'
 import { GOOGLE_MODELS } from './google-models.ts'
-import type { ModelEntry } from './model-entry.ts'
+import { type ModelEntry, TOKENIZER_FAMILIES, timesFactor } from './model-entry.ts'
 import { OPENAI_MODELS } from './openai-models.ts'
 
 export interface Catalogue {
@@ -24,3 +24,206 @@ export const modelCatalogue: Catalogue = catalogueOf([
   ...OPENAI_MODELS,
   ...GOOGLE_MODELS,
 ])
+
+// From whatever a log, a config or a provider calls a model to what is known of it.
+
+export type LookUp = FoundModel | UnknownModel
+
+export interface FoundModel {
+  readonly found: true
+  /** As the id asks for it: with the window of a `[1m]` suffix and the prices of a regional endpoint. */
+  readonly model: ModelEntry
+  readonly spelling: Spelling
+  /** What the id changed, and what it leaves open. */
+  readonly notes: readonly string[]
+}
+
+export interface UnknownModel {
+  readonly found: false
+  readonly asked: string
+  /** Every name that was looked for. */
+  readonly tried: readonly string[]
+  readonly reason: string
+}
+
+const FAMILY = /^(?:fable|mythos|opus|sonnet|haiku|opusplan|default)$/
+
+export function lookUpModel(catalogue: Catalogue, id: string): LookUp {
+  const candidates = candidatesOf(id)
+  for (const candidate of candidates) {
+    const model = catalogue.byName.get(candidate.name)
+    if (model !== undefined) return foundAs(model, candidate)
+  }
+  return unknown(id, candidates)
+}
+
+function unknown(asked: string, candidates: readonly Candidate[]): UnknownModel {
+  const tried = candidates.map(({ name }) => name)
+  const reason = FAMILY.test(tried.at(-1) ?? '')
+    ? `"${asked}" is a family of models, and which of them it means changes with time: give the model's id`
+    : `no model of the catalogue goes by "${asked}": give its figures with withModels`
+  return { found: false, asked, tried, reason }
+}
+
+function foundAs(model: ModelEntry, { spelling }: Candidate): FoundModel {
+  const windowed = atWindow(model, spelling)
+  const priced = atRegion(windowed.model, spelling)
+  return { found: true, model: priced.model, spelling, notes: [...windowed.notes, ...priced.notes] }
+}
+
+interface Adjusted {
+  readonly model: ModelEntry
+  readonly notes: readonly string[]
+}
+
+function atWindow(model: ModelEntry, { isLong, platform }: Spelling): Adjusted {
+  const { longWindow, window } = model
+  if (isLong && longWindow !== undefined) {
+    return {
+      model: { ...model, window: longWindow, maxInput: longWindow },
+      notes: [`[1m]: a window of ${longWindow}`],
+    }
+  }
+  const isShort = isLong && window !== null && window < 1_000_000
+  if (isShort) return { model, notes: [`[1m]: no window larger than ${window} is known of ${model.id}`] }
+  const isCloud = platform !== null && window !== null && window >= 1_000_000
+  return { model, notes: isCloud ? ['cloud platforms may run this model with a window of 200000'] : [] }
+}
+
+function atRegion(model: ModelEntry, { platform, region }: Spelling): Adjusted {
+  const { regionalFactor } = model
+  if (regionalFactor === undefined || platform === null || region === 'global') return { model, notes: [] }
+  if (region === null) {
+    return {
+      model,
+      notes: [
+        `prices are the global ones; an endpoint tied to a region costs ${regionalFactor} times as much`,
+      ],
+    }
+  }
+  const note = `prices are ${regionalFactor} times the global ones: the endpoint is tied to "${region}"`
+  return { model: timesFactor(model, regionalFactor), notes: [note] }
+}
+
+/**
+ * The ways one model is spelt: with a date, by a cloud platform, by a gateway, with a wish in brackets. Each
+ * peel takes one layer off and keeps what it said. Nothing is guessed: `claude-opus-5-6` is not `claude-opus-5`.
+ */
+export interface Spelling {
+  readonly platform: 'bedrock' | 'vertex' | null
+  /** Where the endpoint is tied to, as the platform names it; `global` is nowhere. */
+  readonly region: string | null
+  readonly snapshot: string | null
+  /** `[1m]`: the larger window was asked for. */
+  readonly isLong: boolean
+}
+
+export interface Candidate {
+  readonly name: string
+  readonly spelling: Spelling
+}
+
+const PLAIN: Spelling = { platform: null, region: null, snapshot: null, isLong: false }
+
+interface Peel {
+  readonly pattern: RegExp
+  /** What is left of the name. */
+  readonly left: string
+  readonly says?: (match: RegExpExecArray) => Partial<Spelling>
+}
+
+const VENDORS = 'anthropic|openai|google|azure|bedrock|amazon-bedrock|vertex|google-vertex'
+const onBedrock = () => ({ platform: 'bedrock' }) as const
+
+const PEELS: readonly Peel[] = [
+  { pattern: /^(.+)\[1m\]$/, left: '$1', says: () => ({ isLong: true }) },
+  { pattern: /^(.*\/)([^/]+)$/, left: '$2', says: ([, path]) => saidByPath(path ?? '') },
+  { pattern: new RegExp(`^(?:${VENDORS}):(.+)$`), left: '$1' },
+  { pattern: /^(.+):(?:thinking|beta)$/, left: '$1' },
+  {
+    pattern: /^([a-z]{2,6}(?:-gov)?)\.(anthropic\..+)$/,
+    left: '$2',
+    says: ([, region]) => ({ platform: 'bedrock', region: region ?? null }),
+  },
+  { pattern: /^anthropic\.(.+)$/, left: '$1', says: onBedrock },
+  { pattern: /^(claude-.+)-v\d(?::\d+(?::\d+k)?)?$/, left: '$1', says: onBedrock },
+  {
+    pattern: /^(.+)@(\d{8}|latest|default)$/,
+    left: '$1',
+    says: ([, , snapshot]) => ({ platform: 'vertex', ...dated(snapshot) }),
+  },
+  { pattern: /^(.+)-thinking$/, left: '$1' },
+  { pattern: /^(.+)-(\d{8}|\d{4}-\d\d-\d\d)$/, left: '$1', says: ([, , snapshot]) => dated(snapshot) },
+  { pattern: /^(.+)-latest$/, left: '$1' },
+  { pattern: /^(claude-[^.]*\d)\.(\d+)(.*)$/, left: '$1-$2$3' },
+  { pattern: /^claude-([a-z]+)-3-(\d)$/, left: 'claude-3-$2-$1' },
+  { pattern: /^claude-([a-z]+)-3$/, left: 'claude-3-$1' },
+  { pattern: /^claude-([4-9])-(\d{1,2})-([a-z]+)$/, left: 'claude-$3-$1-$2' },
+  { pattern: /^claude-([4-9])-([a-z]+)$/, left: 'claude-$2-$1' },
+]
+
+/** The id as given, then with one layer after another off, and what those layers said. */
+export function candidatesOf(id: string): readonly Candidate[] {
+  const found: Candidate[] = [{ name: id, spelling: PLAIN }]
+  let last: Candidate = { name: id.trim().toLowerCase(), spelling: PLAIN }
+  if (last.name !== id) found.push(last)
+  for (const peel of PEELS) {
+    const next = peeled(last, peel)
+    if (next === null) continue
+    found.push(next)
+    last = next
+  }
+  return found
+}
+
+function peeled({ name, spelling }: Candidate, { pattern, left, says }: Peel): Candidate | null {
+  const match = pattern.exec(name)
+  if (match === null) return null
+  return { name: name.replace(pattern, left), spelling: { ...spelling, ...says?.(match) } }
+}
+
+function dated(snapshot: string | undefined): Partial<Spelling> {
+  return snapshot !== undefined && /^\d/.test(snapshot) ? { snapshot } : {}
+}
+
+/** `projects/p/locations/us-east5/publishers/anthropic/models/`, an ARN, or a gateway's `anthropic/`. */
+function saidByPath(path: string): Partial<Spelling> {
+  if (path.includes('bedrock')) return { platform: 'bedrock' }
+  const place = /locations\/([^/]+)\//.exec(path)
+  if (place !== null) return { platform: 'vertex', region: place[1] ?? null }
+  return /vertex|publishers\//.test(path) ? { platform: 'vertex' } : {}
+}
+
+// What is not known, said: every null of the catalogue, by model and field.
+
+export interface Unknown {
+  /** A model, or `tokenizer` and its family. */
+  readonly model: string
+  /** Path of the field, as in `prices.tiers.0.write1h`. */
+  readonly field: string
+}
+
+/** In the order of the catalogue; tokenizers whose weights were not fitted to sessions come last. */
+export function knownUnknowns(catalogue: Catalogue): readonly Unknown[] {
+  const models = catalogue.models.flatMap((model) => unknownsIn(model.id, factsOf(model)))
+  const families = Object.entries(TOKENIZER_FAMILIES).filter(([, basis]) => basis !== 'fitted')
+  return [
+    ...models,
+    ...families.map(([family]) => ({ model: `tokenizer ${family}`, field: 'fitted weights' })),
+  ]
+}
+
+/** Without the day of a user's own figures: nobody has to say it. */
+function factsOf({ asOf, ...facts }: ModelEntry): object {
+  return facts
+}
+
+function unknownsIn(model: string, facts: object): readonly Unknown[] {
+  return nullsIn(facts, '').map((field) => ({ model, field }))
+}
+
+function nullsIn(value: unknown, path: string): readonly string[] {
+  if (value === null) return [path]
+  if (typeof value !== 'object') return []
+  return Object.entries(value).flatMap(([key, part]) => nullsIn(part, path === '' ? key : `${path}.${key}`))
+}

@@ -2,7 +2,7 @@ import { type Block, createEstimator, DEFAULT_POLICY, type EstimatorWeights, fix
 import { describe, expect, it } from 'vitest'
 import { FITTED, FITTED_FROM } from './estimator-constants.ts'
 import { CLAUDE_CODE_REMINDER, estimatorWeights } from './estimator-weights.ts'
-import type { TokenizerFamily } from './tokenizers.ts'
+import type { TokenizerFamily } from './model-entry.ts'
 
 const policy = DEFAULT_POLICY.estimate
 const FAMILIES: readonly (TokenizerFamily | null)[] = [

@@ -9,7 +9,7 @@ import {
   type TextWeights,
 } from '@tidemark/core'
 import { FITTED, type FittedConstants } from './estimator-constants.ts'
-import type { TokenizerFamily } from './tokenizers.ts'
+import type { TokenizerFamily } from './model-entry.ts'
 
 /** `null`: a model nobody knows, or a family without figures. The flat figures are the policy's. */
 export function estimatorWeights(family: TokenizerFamily | null, policy: EstimatePolicy): EstimatorWeights {

@@ -2,8 +2,7 @@
  * What is known of a model, as plain JSON. Null always means "not known", never "none" and never 0; what a
  * model does not have is false, 0 or an empty list. A field that is optional is absent where it does not apply.
  */
-import type { Prices } from '@tidemark/core'
-import type { TokenizerFamily } from './tokenizers.ts'
+import type { Prices, Rates } from '@tidemark/core'
 
 export interface ModelEntry {
   readonly id: string
@@ -106,4 +105,54 @@ export interface Capabilities {
 export interface RequestLimits {
   readonly bodyBytes: number | null
   readonly images: number | null
+}
+
+/** Families of tokenizers, and what the estimate of each rests on. The weights are in `estimator-weights`. */
+export type TokenizerFamily = 'claude-to-4.6' | 'claude-from-4.7' | 'openai' | 'gemini'
+
+/** Fitted to recorded sessions, derived from figures measured elsewhere, or the fixed rule and nothing more. */
+export type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
+
+export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>> = {
+  'claude-to-4.6': 'fitted',
+  'claude-from-4.7': 'derived',
+  openai: 'derived',
+  gemini: 'fixed-rule',
+}
+
+// What a model costs on a day and at a place.
+
+/** On a day (YYYY-MM-DD, or a timestamp that begins with it): old logs were billed at old prices. */
+export function pricesOn(model: ModelEntry, day: string): Prices {
+  return model.pastPrices?.find(({ before }) => day < before)?.prices ?? model.prices
+}
+
+/** The model at an endpoint that multiplies every price, past ones too. */
+export function timesFactor(model: ModelEntry, factor: number): ModelEntry {
+  const scaled = { ...model, prices: pricesTimes(model.prices, factor) }
+  if (model.pastPrices === undefined) return scaled
+  const pastPrices = model.pastPrices.map((past) => ({ ...past, prices: pricesTimes(past.prices, factor) }))
+  return { ...scaled, pastPrices }
+}
+
+function pricesTimes(prices: Prices, factor: number): Prices {
+  const scaled = { ...prices, ...ratesTimes(prices, factor) }
+  if (prices.tiers === undefined) return scaled
+  return { ...scaled, tiers: prices.tiers.map((tier) => ({ ...tier, ...ratesTimes(tier, factor) })) }
+}
+
+function ratesTimes({ input, cacheRead, write5m, write1h, output }: Rates, factor: number): Rates {
+  const by = (rate: number | null) => (rate === null ? null : exact(rate * factor))
+  return {
+    input: by(input),
+    cacheRead: by(cacheRead),
+    write5m: by(write5m),
+    write1h: by(write1h),
+    output: by(output),
+  }
+}
+
+/** Prices have a few decimals; what a multiplication adds behind them is noise. */
+export function exact(rate: number): number {
+  return Math.round(rate * 1e6) / 1e6
 }

@@ -1,15 +1,138 @@
-/** OpenAI's models. */
-import type { ModelEntry } from './model-entry.ts'
+/**
+ * What OpenAI's models have in common. Their window holds prompt and answer together, so the longest prompt
+ * is what the largest answer leaves over. Cache writes cost the input price before GPT-5.6, which charges for them.
+ */
+import type { Prices, Rates } from '@tidemark/core'
 import {
-  FOUR_HUNDRED,
-  MILLION,
-  markedModel,
-  modelOf,
-  stepped,
-  together,
-  withoutWrites,
-  withWrites,
-} from './openai-rules.ts'
+  type CacheFacts,
+  type Capabilities,
+  type Doubt,
+  exact,
+  type ModelEntry,
+  type ThinkingFacts,
+} from './model-entry.ts'
+import { OPENAI_PAGES } from './sources.ts'
+
+/** From GPT-5.6 on a request can mark what to keep; before, caching works by itself alone. */
+const MARKED: CacheFacts = {
+  minimum: 1_024,
+  markers: 4,
+  lookBack: 'unlimited',
+  ttls: [
+    { name: '30m', seconds: 1_800 },
+    { name: '12h', seconds: 43_200 },
+  ],
+}
+const AUTOMATIC: CacheFacts = {
+  minimum: null,
+  markers: 0,
+  lookBack: 'unlimited',
+  ttls: [{ name: '24h', seconds: 86_400 }],
+}
+
+const RETENTION: Doubt = {
+  field: 'cache.ttls',
+  note: 'without extended retention an entry lives for 5 to 10 idle minutes, an hour at most',
+}
+const CAPABLE: Capabilities = {
+  images: true,
+  forcedToolChoice: true,
+  prefill: false,
+  sampling: false,
+  systemMessages: null,
+  toolChanges: false,
+  messageEffort: false,
+  contextEditing: false,
+  // There is one, and its summary is encrypted; which models have it is not said.
+  thresholdCompaction: null,
+  onDemandCompaction: false,
+  endsAtWindow: false,
+}
+
+const CANNOT_REASON: ThinkingFacts = {
+  modes: [],
+  isOnByDefault: false,
+  efforts: [],
+  keepsPrior: false,
+  binding: 'none',
+  isAccountBound: false,
+}
+
+function reasons(efforts: readonly string[]): ThinkingFacts {
+  if (efforts.length === 0) return CANNOT_REASON
+  const modes = efforts.includes('none') ? (['adaptive', 'disabled'] as const) : (['adaptive'] as const)
+  return { modes, isOnByDefault: true, efforts, keepsPrior: null, binding: null, isAccountBound: null }
+}
+
+type Sizes = Pick<ModelEntry, 'window' | 'maxInput' | 'maxOutput'>
+
+export const MILLION: Sizes = { window: 1_050_000, maxInput: 922_000, maxOutput: 128_000 }
+export const FOUR_HUNDRED: Sizes = { window: 400_000, maxInput: 272_000, maxOutput: 128_000 }
+
+/** Before GPT-5 only the sum of prompt and answer is limited. */
+export function together(window: number, maxOutput: number): Sizes {
+  return { window, maxInput: window, maxOutput }
+}
+
+export interface Row {
+  readonly id: string
+  readonly aliases?: readonly string[]
+  readonly sizes: Sizes
+  readonly prices: Prices
+  readonly efforts: readonly string[]
+  /** Takes a word from the system in mid-conversation. */
+  readonly isToldLater?: boolean
+}
+
+/** GPT-5.6 and later. */
+export function markedModel(row: Row): ModelEntry {
+  return { ...modelOf({ ...row, isToldLater: true }), cache: MARKED, doubts: [] }
+}
+
+export function modelOf({ id, aliases = [], sizes, prices, efforts, isToldLater }: Row): ModelEntry {
+  const sampling = efforts.length === 0
+  return {
+    id,
+    vendor: 'openai',
+    aliases,
+    ...sizes,
+    prices,
+    cache: AUTOMATIC,
+    thinking: reasons(efforts),
+    capabilities: { ...CAPABLE, sampling, systemMessages: isToldLater ?? null },
+    limits: { bodyBytes: 536_870_912, images: 1_500 },
+    tokenizer: 'openai',
+    ...OPENAI_PAGES,
+    doubts: [RETENTION],
+  }
+}
+
+const FACTORS = { service_tier: { default: 1, standard: 1, batch: 0.5, flex: 0.5 } }
+
+/** Input, cache read, output; a write costs a quarter more than input, and that of the longer lifetime is not published. */
+export function withWrites(input: number, cacheRead: number, output: number): Prices {
+  return stepped({ input, cacheRead, write5m: exact(input * 1.25), write1h: null, output, factors: FACTORS })
+}
+
+export function withoutWrites(input: number, cacheRead: number, output: number): Prices {
+  return { input, cacheRead, write5m: input, write1h: input, output, factors: FACTORS }
+}
+
+/** Over 272,000 tokens of prompt the whole request costs double, its output half as much again. */
+export function stepped(prices: Prices): Prices {
+  const times = (rate: Rates[keyof Rates], by: number) => (rate === null ? null : exact(rate * by))
+  const tier = {
+    above: 272_000,
+    input: times(prices.input, 2),
+    cacheRead: times(prices.cacheRead, 2),
+    write5m: times(prices.write5m, 2),
+    write1h: times(prices.write1h, 2),
+    output: times(prices.output, 1.5),
+  }
+  return { ...prices, tiers: [tier] }
+}
+
+// OpenAI's models.
 
 const LOW_TO_HIGH = ['low', 'medium', 'high']
 const MINIMAL_TO_HIGH = ['minimal', ...LOW_TO_HIGH]
@@ -19,7 +142,7 @@ const NONE_TO_XHIGH = [...NONE_TO_HIGH, 'xhigh']
 const NONE_TO_MAX = [...NONE_TO_XHIGH, 'max']
 const NONE: readonly string[] = []
 
-const MARKED: readonly ModelEntry[] = [
+const MARKED_OPENAI_MODELS: readonly ModelEntry[] = [
   { id: 'gpt-6.1-sol', prices: withWrites(2, 0.1, 10), efforts: LOW_TO_MAX },
   { id: 'gpt-6.1-terra', prices: withWrites(1, 0.05, 5), efforts: NONE_TO_MAX },
   { id: 'gpt-6-astra', prices: withWrites(10, 1, 50), efforts: LOW_TO_MAX },
@@ -120,4 +243,4 @@ const OLDER: readonly ModelEntry[] = [
   },
 ].map(modelOf)
 
-export const OPENAI_MODELS: readonly ModelEntry[] = [...MARKED, ...GPT_5, ...OLDER]
+export const OPENAI_MODELS: readonly ModelEntry[] = [...MARKED_OPENAI_MODELS, ...GPT_5, ...OLDER]

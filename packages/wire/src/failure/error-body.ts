@@ -1,6 +1,6 @@
 /** What a refusal says, whoever sent it: one shape read out of the many that providers and proxies use. */
 import { isObject, type Json, type JsonObject, readJson } from '@tidemark/core'
-import { given } from '../given.ts'
+import { given } from '../optional-fields.ts'
 
 export interface ErrorBody {
   /** Empty where the body was. */

@@ -1,6 +1,6 @@
 /** Did the prompt not fit, and by how much? Also where the provider never said so. */
 import type { JsonObject, TokenGap } from '@tidemark/core'
-import { given } from '../given.ts'
+import { given } from '../optional-fields.ts'
 import type { ErrorBody } from './error-body.ts'
 import {
   NOT_OVERFLOW,

@@ -4,7 +4,7 @@
  */
 import type { Profile, ProfileOverrides } from '@tidemark/core'
 import type { ModelEntry } from '../catalogue/model-entry.ts'
-import { cacheOf, sizesOf, thinkingOf, windowOf } from './shared-rules.ts'
+import { cacheOf, sizesOf, thinkingOf, windowOf } from './model-limits.ts'
 
 type BetaRule = Profile['betas'][number]
 type BlockRefusal = Profile['refusedBlocks'][number]

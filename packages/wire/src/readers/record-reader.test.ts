@@ -1,6 +1,8 @@
+import type { SessionRecord } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { readAll } from '../../test/rollout.ts'
-import { createLogReader } from './create-log-reader.ts'
+import { createLogReader } from './log-format.ts'
+import { claudeCodeReminder, isClaudeCodeRestart } from './record-reader.ts'
 
 function user(uuid: string, more: object = {}): string {
   return JSON.stringify({
@@ -175,5 +177,45 @@ describe('a log of our own', () => {
     const { records, damage } = readAll([header, user('r1', { seq: 1 }), part(2, 0, 2)], 'tidemark')
     expect(records.map(({ line }) => line)).toEqual([2])
     expect(damage.map(({ kind, line }) => [kind, line])).toEqual([['incomplete-batch', 3]])
+  })
+})
+
+const line = (fields: object): SessionRecord => ({ type: 'progress', ...fields }) as SessionRecord
+const said = (content: unknown): SessionRecord => line({ type: 'user', message: { role: 'user', content } })
+
+describe('isClaudeCodeRestart', () => {
+  it.each<[string, SessionRecord, boolean]>([
+    ['the program comes up', line({ data: { hookName: 'SessionStart:startup' } }), true],
+    ['a session is taken up again', line({ data: { hookName: 'SessionStart:resume' } }), true],
+    [
+      'logged as an attachment',
+      line({ type: 'attachment', attachment: { hookName: 'SessionStart:resume' } }),
+      true,
+    ],
+    ['a hook after a compaction', line({ data: { hookName: 'SessionStart:compact' } }), false],
+    ['another hook', line({ data: { hookName: 'Stop' } }), false],
+    ['the person leaves', said('<command-name>/exit</command-name>\n<command-args></command-args>'), true],
+    ['another command', said('<command-name>/compact</command-name>'), false],
+    ['a word about leaving', said('what does <command-name>/exit</command-name> do?'), false],
+    ['blocks', said([{ type: 'text', text: '<command-name>/exit</command-name>' }]), false],
+    ['nothing of the kind', line({}), false],
+  ])('%s', (_, record, is) => {
+    expect(isClaudeCodeRestart(record, undefined)).toBe(is)
+  })
+
+  it.each<[string, object, object, boolean]>([
+    ['another version', { version: '2.1.37' }, { version: '2.1.36' }, true],
+    ['the same', { version: '2.1.36' }, { version: '2.1.36' }, false],
+    ['a line without one', {}, { version: '2.1.36' }, false],
+    ['behind a line without one', { version: '2.1.36' }, {}, false],
+  ])('%s', (_, now, before, is) => {
+    expect(isClaudeCodeRestart(line(now), line(before))).toBe(is)
+  })
+})
+
+describe('claudeCodeReminder', () => {
+  it('is a guess for logs that leave out what the program adds', () => {
+    expect(claudeCodeReminder([line({}), said('go')])?.every).toBe(10)
+    expect(claudeCodeReminder([said('go'), line({ type: 'attachment', attachment: {} })])).toBeUndefined()
   })
 })

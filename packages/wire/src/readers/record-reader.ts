@@ -1,9 +1,25 @@
 /** Claude Code's lines and our own are records as they stand; the core's reader takes both, batches and all. */
-import { createLineReader, isObject, isTooDeep, type LineReader, type SessionRecord } from '@tidemark/core'
-import { createDamageNotes, type DamageNotes, inLineOrder } from './damage-notes.ts'
-import { TOO_DEEP } from './depth.ts'
-import { createMetaNotes, type MetaNotes } from './log-meta.ts'
-import { type LogReader, NO_RECORDS, type ReadEnd, type ReadRecord } from './log-reader.ts'
+import {
+  createLineReader,
+  isObject,
+  isTooDeep,
+  type LineReader,
+  type ReminderRule,
+  type SessionRecord,
+} from '@tidemark/core'
+import { CLAUDE_CODE_REMINDER } from '../catalogue/estimator-weights.ts'
+import {
+  createDamageNotes,
+  createMetaNotes,
+  type DamageNotes,
+  inLineOrder,
+  type LogReader,
+  type MetaNotes,
+  NO_RECORDS,
+  type ReadEnd,
+  type ReadRecord,
+  TOO_DEEP,
+} from './log-reader.ts'
 
 interface Reading {
   readonly reader: LineReader
@@ -95,4 +111,41 @@ function note(meta: MetaNotes, record: SessionRecord): void {
   // A log that goes on from a copy of another bears the other's id first.
   meta.last('sessionId', fields.sessionId)
   meta.last('version', fields.version)
+}
+
+// Where a log of Claude Code says that the program was started anew: system prompt and tools may then differ.
+
+export function isClaudeCodeRestart(record: SessionRecord, before: SessionRecord | undefined): boolean {
+  return saysStart(record) || saysExit(record) || isOtherVersion(record, before)
+}
+
+/** Hooks that run at a start leave a line; one that runs after a compaction is no start. */
+function saysStart(record: SessionRecord): boolean {
+  const told = [fieldOf(record, 'data'), fieldOf(record, 'attachment')].find(isObject)
+  const name = told?.hookName
+  return typeof name === 'string' && /^SessionStart:(?!compact)/.test(name)
+}
+
+/** Whoever writes on after leaving has come back. */
+function saysExit(record: SessionRecord): boolean {
+  const message = fieldOf(record, 'message')
+  const content = isObject(message) ? message.content : undefined
+  return typeof content === 'string' && /^\s*<command-name>\/(?:exit|quit)<\/command-name>/.test(content)
+}
+
+function isOtherVersion(record: SessionRecord, before: SessionRecord | undefined): boolean {
+  const [now, then] = [record, before].map((given) => given && fieldOf(given, 'version'))
+  return typeof now === 'string' && typeof then === 'string' && now !== then
+}
+
+function fieldOf(record: SessionRecord, field: string): unknown {
+  return isObject(record) ? record[field] : undefined
+}
+
+// Whether a log of Claude Code holds the reminders that the program sends, or leaves them to be guessed.
+
+/** Later versions log whatever they add, as attachments; a log with any of those needs no rule. */
+export function claudeCodeReminder(records: Iterable<SessionRecord>): ReminderRule | undefined {
+  for (const record of records) if (record.type === 'attachment') return undefined
+  return CLAUDE_CODE_REMINDER
 }

@@ -2,9 +2,9 @@
 import { collect, type Reply, type ReplyEvent } from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { every, framesOf } from '../../src/anthropic/reply-events.ts'
+import { every, framesOf } from '../../src/anthropic/reply-frames.ts'
 import { byteStart, endBytes, fromBytes } from '../../src/anthropic/stream.ts'
-import { encodeComment, encodeFrame } from '../../src/sse.ts'
+import { encodeComment, encodeFrame } from '../../src/http/sse.ts'
 import { reply } from '../arbitrary.ts'
 
 const LINE_ENDS = ['\n', '\r\n', '\r']

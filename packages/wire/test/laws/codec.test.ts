@@ -2,14 +2,12 @@
 import { blocksOf, collect, membersOf, type Payload, type ReplyEvent, survives } from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { toFrames } from '../../src/anthropic/frames.ts'
-import { fromBody } from '../../src/anthropic/from-body.ts'
-import { eventsOf, every, framesOf } from '../../src/anthropic/reply-events.ts'
+import { fromBody } from '../../src/anthropic/decode-request.ts'
+import { eventsOf, every, framesOf, toFrames } from '../../src/anthropic/reply-frames.ts'
 import { bodyText, encodeRequest } from '../../src/anthropic/request.ts'
 import { fromResponse, toResponse } from '../../src/anthropic/response.ts'
-import { fromFrame } from '../../src/anthropic/stream.ts'
-import { streamStart } from '../../src/anthropic/stream-state.ts'
-import type { Frame } from '../../src/sse.ts'
+import { fromFrame, streamStart } from '../../src/anthropic/stream.ts'
+import type { Frame } from '../../src/http/sse.ts'
 import { objectText, payload, reply } from '../arbitrary.ts'
 
 function decode(frames: readonly Frame[]): readonly ReplyEvent[] {

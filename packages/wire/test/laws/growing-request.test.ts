@@ -22,7 +22,7 @@ import {
 import fc from 'fast-check'
 import { Choices, generateSession } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { type GrowingRequest, growingText, growRequest } from '../../src/anthropic/growing-request.ts'
+import { type GrowingRequest, growingText, growRequest } from '../../src/anthropic/incremental-request.ts'
 import { bodyText, encodeRequest } from '../../src/anthropic/request.ts'
 
 const STREAM = { stream: true }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { patternFinder, textFinder } from '../finder.ts'
+import { patternFinder, textFinder } from '../../history/search.ts'
 
 function found(pattern: string, line: string): boolean | string {
   const finder = patternFinder(pattern)

@@ -1,0 +1,313 @@
+import { fileURLToPath } from 'node:url'
+import picocolors from 'picocolors'
+import { findNamedLogs, inspectFiles, type SessionReport } from 'tidemark'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { momentsIn, type Screen, symbolsFor } from '../render/screen.ts'
+import { widthOf } from '../render/text.ts'
+import { sessionPage } from './session-page.ts'
+
+const sample = fileURLToPath(new URL('../../sample/login-bug.jsonl', import.meta.url))
+
+async function inspected(): Promise<SessionReport> {
+  const { logs } = await findNamedLogs([sample])
+  const { sessions } = await inspectFiles(logs, { timeZone: 'UTC' })
+  const [report] = sessions
+  if (report === undefined) throw new Error('the sample session could not be read')
+  return report
+}
+
+function screen(columns: number, env: Readonly<Record<string, string>> = {}): Screen {
+  const colors = picocolors.createColors(false)
+  return { columns, colors, symbols: symbolsFor(env), moments: momentsIn('UTC') }
+}
+
+let report: SessionReport
+beforeAll(async () => {
+  report = await inspected()
+})
+
+describe('the page of the sample session', () => {
+  it('on 80 columns', () => {
+    expect(sessionPage(report, screen(80))).toMatchInlineSnapshot(`
+      "login-bug.jsonl                                                         tidemark
+      claude-sonnet-5-5 · 2026-03-09 09:14 – 09:28 (14 min)
+      "Since Friday people with a + in their e-mail address cannot log in ("unknown …"
+
+      peak context         cost      cache hits     calls     tools     prompts
+      4.6k of 1M (<1%)     $0.03     85.2%          10        12        4
+
+      Context over time           window 1M  auto-compact 967k  ▲ compacted  △ cleared
+         5k ┤                                     ▁▁▁▁▁▁▁▁
+            ┤                ▂▂▂▂▂▂▂▅▅▅▅▅▅▅███████████████       ▄▄▄▄▄▄▄▆▆▆▆▆▆▆▇▇▇▇▇▇▇
+         4k ┤         ▄▄▄▄▄▄▄█████████████████████████████▅▅▅▅▅▅▅█████████████████████
+            ┤ ▁▁▁▁▁▁▁▁████████████████████████████████████████████████████████████████
+         3k ┤ ████████████████████████████████████████████████████████████████████████
+            ┤ ████████████████████████████████████████████████████████████████████████
+         2k ┤ ████████████████████████████████████████████████████████████████████████
+            ┤ ████████████████████████████████████████████████████████████████████████
+         1k ┤ ████████████████████████████████████████████████████████████████████████
+            ┤ ████████████████████████████████████████████████████████████████████████
+          0 └─────────────────────────────────────────────────────────────────────────
+                                                         ▲                    △
+              call 1 · 09:14                                           call 10 · 09:28
+
+      What filled it                                            4.4k tokens, estimated
+        tool results    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━   44.5%     2.0k
+        tool requests   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━                    27.7%     1.2k
+        summaries       ━━━━━━━━━━━━━╸                                  13.5%      599
+        assistant text  ━━━━━━                                           5.7%      253
+        thinking        ━━━━╸                                            4.3%      190
+        prompts         ━━╸                                              2.4%      106
+        attachments     ━━                                               1.9%       86
+
+      Tools                                                    calls    asked answered
+        Read            ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━        4      235     1.1k
+        Edit            ━━━━━━━━━━━━━━━━━━━╸                       3      611      141
+        Bash            ━━━━━━━━━━━━━━━━                           3      178      437
+        Grep            ━━━━━━━━╸                                  1       77      251
+        TodoWrite       ━━━━╸                                      1      126       39
+
+      Largest items                                                  tokens, estimated
+           599  summary         This session continues an earlier part of the same co…
+           498  Read            src/login/route.ts
+           272  Read            src/web/read-form.ts
+           270  Read            test/read-form.test.ts
+           251  Grep            src
+           250  Edit (asked)    test/read-form.test.ts
+           207  Edit (asked)    src/web/read-form.ts
+           199  Bash            npm test -- login read-form
+
+      Money                          tokens      cost    share
+        cache reads                   35.0k    <$0.01    11.5%  ━━╸
+        cache writes, 5 minutes        6.1k     $0.02    49.5%  ━━━━━━━━━━━
+        input, not cached                40    <$0.01     0.3%  ╸
+        output                         1.2k     $0.01    38.8%  ━━━━━━━━╸
+        total                                   $0.03
+        the cache saved $0.06
+        cache writes without a lifetime are counted as 5-minute writes
+
+      Rewrites                                                1 compaction, 1 clearing
+        ▲ compacted (manual)       4.6k → 3.8k  after call 6, 2026-03-09 09:17
+        △ cleared 1 result           131 saved  after call 9, 2026-03-09 09:28
+
+      Estimator
+        7 turns predicted: off by 67 tokens (median), 33.1% over in all
+        left out: 1 after a compaction, 1 after a clearing
+      "
+    `)
+  })
+
+  it('on 160 columns', () => {
+    expect(sessionPage(report, screen(160))).toMatchInlineSnapshot(`
+      "login-bug.jsonl                                                                                                                                         tidemark
+      claude-sonnet-5-5 · 2026-03-09 09:14 – 09:28 (14 min)
+      "Since Friday people with a + in their e-mail address cannot log in ("unknown account"). Please find out why and fix it. Keep the change small, we release tod…"
+
+      peak context            cost         cache hits        calls        tools        prompts
+      4.6k of 1M (<1%)        $0.03        85.2%             10           12           4
+
+      Context over time                                                                                           window 1M  auto-compact 967k  ▲ compacted  △ cleared
+         5k ┤                                                                             ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
+            ┤                                ▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅███████████████████████████████               ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇
+         4k ┤                 ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄█████████████████████████████████████████████████████████████▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅█████████████████████████████████████████████
+            ┤ ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
+         3k ┤ ████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
+            ┤ ████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
+         2k ┤ ████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
+            ┤ ████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
+         1k ┤ ████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
+            ┤ ████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
+          0 └─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+                                                                                                         ▲                                            △
+              call 1 · 09:14                                                                                                                           call 10 · 09:28
+
+      What filled it                                          4.4k tokens, estimated    Tools                                                  calls    asked answered
+        tool results    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━   44.5%     2.0k      Read            ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━        4      235     1.1k
+        tool requests   ━━━━━━━━━━━━━━━━━━━━━━━━━━╸                   27.7%     1.2k      Edit            ━━━━━━━━━━━━━━━━━━╸                      3      611      141
+        summaries       ━━━━━━━━━━━━━                                 13.5%      599      Bash            ━━━━━━━━━━━━━━━                          3      178      437
+        assistant text  ━━━━━╸                                         5.7%      253      Grep            ━━━━━━━━                                 1       77      251
+        thinking        ━━━━                                           4.3%      190      TodoWrite       ━━━━                                     1      126       39
+        prompts         ━━╸                                            2.4%      106
+        attachments     ━━                                             1.9%       86
+
+      Largest items                                                                                                                                  tokens, estimated
+           599  summary         This session continues an earlier part of the same conversation, which was summarised to make room. The full transcript is in the log…
+           498  Read            src/login/route.ts
+           272  Read            src/web/read-form.ts
+           270  Read            test/read-form.test.ts
+           251  Grep            src
+           250  Edit (asked)    test/read-form.test.ts
+           207  Edit (asked)    src/web/read-form.ts
+           199  Bash            npm test -- login read-form
+
+      Money                          tokens      cost    share                          Rewrites                                              1 compaction, 1 clearing
+        cache reads                   35.0k    <$0.01    11.5%  ━━╸                       ▲ compacted (manual)       4.6k → 3.8k  after call 6, 2026-03-09 09:17
+        cache writes, 5 minutes        6.1k     $0.02    49.5%  ━━━━━━━━━━                △ cleared 1 result           131 saved  after call 9, 2026-03-09 09:28
+        input, not cached                40    <$0.01     0.3%  ╸
+        output                         1.2k     $0.01    38.8%  ━━━━━━━━
+        total                                   $0.03
+        the cache saved $0.06
+        cache writes without a lifetime are counted as 5-minute writes
+
+      Estimator
+        7 turns predicted: off by 67 tokens (median), 33.1% over in all
+        left out: 1 after a compaction, 1 after a clearing
+      "
+    `)
+  })
+
+  it('in ASCII has nothing else', () => {
+    expect(sessionPage(report, screen(80, { LANG: 'C' }))).toMatch(/^[\x20-\x7e\n]*$/)
+  })
+})
+
+/** Everything a page can show, longer than there is room for. */
+function crowded(given: SessionReport): SessionReport {
+  const long = 'a very long name with 日本語 in it '.repeat(12)
+  const damaged = (['torn-line', 'bad-json', 'missing-parent'] as const).map((kind, line) => ({
+    kind,
+    line,
+    why: long,
+    file: `/home/user/${long}`,
+  }))
+  const usage = { input: 1, cacheRead: 2, cacheCreation: 3, output: 4 }
+  return {
+    ...given,
+    file: `/home/user/${long}.jsonl`,
+    project: `/home/user/${long}`,
+    models: [long, 'b', 'c'],
+    firstPrompt: long,
+    byTool: Array.from({ length: 20 }, (_, index) => ({
+      tool: `${index} ${long}`,
+      calls: 12_345,
+      requestTokens: 1e9,
+      resultTokens: 1e9,
+    })),
+    largest: [
+      { kind: 'result', tool: long, what: long, tokens: 1e9, line: 1 },
+      { kind: 'request', tool: 'Edit', what: `/home/user/${'x/'.repeat(200)}`, tokens: 1, line: 2 },
+      { kind: 'thinking', tool: null, what: '', tokens: 0, line: 3 },
+    ],
+    duplicateReads: Array.from({ length: 9 }, () => ({ path: `/${long}`, count: 12_345, tokens: 1e9 })),
+    money: { ...given.money, missing: [long], assumed: [long], feesUsd: 1_234_567.8, savedByCache: -12 },
+    costUsd: null,
+    outputEstimatedCalls: 12_345,
+    compactions: [{ trigger: long, preTokens: 1e9, postTokens: null, at: null, afterCall: 1e6 }],
+    clearings: [
+      { trigger: null, preTokens: null, savedTokens: null, results: 1e6, at: report.endedAt, afterCall: 0 },
+    ],
+    cacheBreaks: Array.from({ length: 7 }, (_, index) => ({
+      at: index === 0 ? 'no time' : (report.endedAt ?? ''),
+      tokensRewritten: 1e9,
+      costUsd: index === 0 ? null : 1_234_567.8,
+      cause: index === 0 ? ('expired' as const) : ('look-back-outrun' as const),
+      evidence: long,
+      line: 1e6,
+      model: long,
+      agent: long,
+    })),
+    clearingCosts: [{ at: '', tokensRewritten: 1e9, costUsd: null, breakEvenCalls: 1e9, model: 'm' }],
+    agents: Array.from({ length: 7 }, () => ({ id: long, apiCalls: 12_345, usage, costUsd: null })),
+    estimator: {
+      ...given.estimator,
+      excluded: [
+        { reason: 'boundary', count: 12_345 },
+        { reason: long, count: 1 },
+      ],
+    },
+    damaged,
+    copiedCalls: 12_345,
+    callsWithoutUsage: 12_345,
+    brokenOff: long,
+  }
+}
+
+describe('no line is wider than the screen', () => {
+  it.each([60, 72, 80, 100, 129, 130, 159, 160])('of %d columns', (columns) => {
+    for (const shown of [report, crowded(report)]) {
+      const lines = sessionPage(shown, screen(columns)).split('\n')
+      expect(lines.filter((line) => widthOf(line) > columns)).toEqual([])
+    }
+  })
+})
+
+describe('warnings', () => {
+  const warned = (given: Partial<SessionReport>) =>
+    sessionPage({ ...report, ...given }, screen(160))
+      .split('\n')
+      .filter((line) => /^!|^ {2}\S/.test(line))
+      .slice(-9)
+      .filter((line) => line.startsWith('!'))
+
+  it('with different reasons stand apart; those that differ in a name alone do not', () => {
+    const uuid = (one: number) => `7e57ed00-0000-4000-8000-00000000000${one}`
+    const damaged: SessionReport['damaged'] = [
+      { kind: 'torn-line', line: 4, why: 'the last line was cut off; it is set aside' },
+      { kind: 'torn-line', line: 5, why: 'the gzip data ends early: nothing behind this could be read' },
+      ...[1, 2, 3].map((one) => ({
+        kind: 'duplicate-uuid' as const,
+        line: one,
+        why: `the uuid ${uuid(one)} was there before`,
+        uuid: uuid(one),
+      })),
+      { kind: 'bad-json', line: 7, why: 'lines 7 to 9: no JSON' },
+      { kind: 'bad-json', line: 12, why: 'no JSON' },
+    ]
+    expect(warned({ damaged })).toEqual([
+      '! line 4: the last line was cut off; it is set aside',
+      '! line 5: the gzip data ends early: nothing behind this could be read',
+      `! line 1: the uuid ${uuid(1)} was there before (and 2 places more like it)`,
+      '! lines 7 to 9: no JSON (and 1 place more like it)',
+    ])
+  })
+
+  it('that are too many are counted', () => {
+    const damaged = Array.from({ length: 12 }, (_, line) => ({
+      kind: 'bad-shape' as const,
+      line: line + 1,
+      why: `reason ${'abcdefghijkl'[line]}`,
+    }))
+    expect(warned({ damaged }).at(-1)).toBe('! and 4 kinds of damage more (--json lists them all)')
+  })
+
+  it('say of Codex too that answers have no usage', () => {
+    expect(warned({ format: 'codex', callsWithoutUsage: 1 })).toEqual([
+      '! 1 answer without usage in the log: it is in none of the figures, and what it cost is not known',
+    ])
+    expect(warned({ callsWithoutUsage: 2 })).toEqual([
+      '! 2 answers without usage in the log: tokens and cost are not known',
+    ])
+  })
+})
+
+it('a session without any answer says so and no more', () => {
+  const empty: SessionReport = {
+    ...report,
+    apiCalls: 0,
+    copiedCalls: 0,
+    context: { ...report.context, points: [] },
+    tokensByClass: { ...report.tokensByClass, total: 0 },
+    byTool: [],
+    largest: [],
+    duplicateReads: [],
+    money: { ...report.money, byClass: { ...report.money.byClass, ...noTokens(report) } },
+    compactions: [],
+    clearings: [],
+    estimator: { turns: 0, medianAbsError: null, bias: null, excluded: [] },
+    firstPrompt: null,
+  }
+  expect(sessionPage(empty, screen(80))).toBe(
+    [
+      'login-bug.jsonl                                                         tidemark',
+      'claude-sonnet-5-5 · 2026-03-09 09:14 – 09:28 (14 min)',
+      '',
+      'No answer of a model in it: 43 records read.',
+      '',
+    ].join('\n'),
+  )
+})
+
+function noTokens({ money }: SessionReport): SessionReport['money']['byClass'] {
+  const none = { tokens: 0, usd: 0 }
+  return { ...money.byClass, input: none, cacheRead: none, write5m: none, write1h: none, output: none }
+}

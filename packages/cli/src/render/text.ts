@@ -1,0 +1,156 @@
+/** How much room a text takes on a screen, and texts made to fit. Colours take none, wide characters take two cells. */
+
+import { homedir } from 'node:os'
+import { basename } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { redact, repositoryOf } from 'tidemark'
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+const PLAIN = /^[\x20-\x7e]*$/
+const INVISIBLE = /^[\p{Default_Ignorable_Code_Point}\p{Control}\p{Mark}]+$/u
+const EMOJI = /\p{Emoji_Presentation}|\p{Emoji}\uFE0F/u
+
+/** First and last code points that East Asian fonts draw two cells wide (W and F of Unicode's EastAsianWidth). */
+const WIDE: readonly (readonly [number, number])[] = [
+  [0x1100, 0x115f],
+  [0x2e80, 0x303e],
+  [0x3041, 0x33ff],
+  [0x3400, 0x4dbf],
+  [0x4e00, 0x9fff],
+  [0xa000, 0xa4cf],
+  [0xa960, 0xa97f],
+  [0xac00, 0xd7a3],
+  [0xf900, 0xfaff],
+  [0xfe10, 0xfe19],
+  [0xfe30, 0xfe6f],
+  [0xff01, 0xff60],
+  [0xffe0, 0xffe6],
+  [0x16fe0, 0x18cff],
+  [0x1aff0, 0x1b2ff],
+  [0x1f200, 0x1f2ff],
+  [0x20000, 0x3fffd],
+]
+
+export function widthOf(text: string): number {
+  const bare = text.includes('\u001b') ? stripVTControlCharacters(text) : text
+  if (PLAIN.test(bare)) return bare.length
+  let width = 0
+  for (const { segment } of graphemes.segment(bare)) width += cellsOf(segment)
+  return width
+}
+
+function cellsOf(grapheme: string): number {
+  if (INVISIBLE.test(grapheme)) return 0
+  if (EMOJI.test(grapheme)) return 2
+  const point = grapheme.codePointAt(0) ?? 0
+  return WIDE.some(([first, last]) => point >= first && point <= last) ? 2 : 1
+}
+
+/** Cut at the end, with `more` in place of what is gone. For plain text. */
+export function cutEnd(text: string, width: number, more = '…'): string {
+  if (widthOf(text) <= width) return text
+  return (
+    taken(
+      [...graphemes.segment(text)].map(({ segment }) => segment),
+      width - widthOf(more),
+    ).join('') + tail(more, width)
+  )
+}
+
+/** Cut at the beginning: the end of a path tells most. For plain text. */
+export function cutStart(text: string, width: number, more = '…'): string {
+  if (widthOf(text) <= width) return text
+  const backwards = [...graphemes.segment(text)].map(({ segment }) => segment).reverse()
+  return (
+    tail(more, width) +
+    taken(backwards, width - widthOf(more))
+      .reverse()
+      .join('')
+  )
+}
+
+function tail(more: string, width: number): string {
+  return width >= widthOf(more) ? more : ''
+}
+
+function taken(segments: readonly string[], width: number): string[] {
+  let room = width
+  const end = segments.findIndex((segment) => {
+    room -= cellsOf(segment)
+    return room < 0
+  })
+  return segments.slice(0, end === -1 ? segments.length : end)
+}
+
+export function left(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - widthOf(text)))
+}
+
+export function right(text: string, width: number): string {
+  return ' '.repeat(Math.max(0, width - widthOf(text))) + text
+}
+
+/** In as many lines as it takes, broken between words; the first begins with `mark`, the others as far in. */
+export function wrap(text: string, columns: number, mark = ''): readonly string[] {
+  const indent = ' '.repeat(widthOf(mark))
+  const room = columns - indent.length
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    const joined = last === undefined ? word : `${last} ${word}`
+    if (last !== undefined && widthOf(joined) <= room) lines[lines.length - 1] = joined
+    else lines.push(cutEnd(word, room))
+  }
+  return lines.map((line, index) => `${index === 0 ? mark : indent}${line}`)
+}
+
+/** A text as one line of at most so many characters. What a tool printed must not be able to drive the terminal. */
+export function firstWords(text: string, width: number): string {
+  const line = text
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
+    .replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+  const characters = [...line]
+  return characters.length <= width ? line : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`
+}
+
+// Text of a log on its way to the screen: without secrets, in one line, unable to drive the terminal.
+
+export function shown(text: string): string {
+  return (
+    redact(text)
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
+      .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ')
+      // Marks that turn the direction of what follows, or take no room.
+      .replace(/[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, '')
+      .replace(/\s+/g, ' ')
+      .trim()
+  )
+}
+
+/** The person's own folder is `~`. */
+export function shownPath(path: string, home: string = homedir()): string {
+  const text = shown(path)
+  const inside = insideOf(text, home)
+  return inside === null ? text : inside === '' ? '~' : `~/${inside}`
+}
+
+/** The last part of the path of its repository. */
+export function projectName(folder: string): string {
+  const repository = repositoryOf(folder)
+  return basename(repository) || repository
+}
+
+/** Within the session's project, from there; else as any path. */
+export function projectPath(path: string, project: string | null): string {
+  const inside = project === null ? null : insideOf(shown(path), shown(project))
+  return inside === null || inside === '' ? shownPath(path) : inside
+}
+
+function insideOf(path: string, folder: string): string | null {
+  if (folder === '' || folder === '/') return null
+  if (path === folder) return ''
+  return path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : null
+}

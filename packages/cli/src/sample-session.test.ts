@@ -1,0 +1,59 @@
+import {
+  flatten,
+  isCompactBoundary,
+  isKnown,
+  isMicrocompactBoundary,
+  repairsOf,
+  sessionOf,
+  viewOf,
+} from '@tidemark/core'
+import { describe, expect, it } from 'vitest'
+import { reportSample } from './pages/sample-page.ts'
+import { readSample } from './sample-session.ts'
+
+const sample = readSample()
+const session = sessionOf(sample.records)
+const view = viewOf(session)
+
+describe('the sample session', () => {
+  it('is a whole log: nothing damaged, nothing off the branch, nothing to repair', () => {
+    expect(sample.damage).toEqual([])
+    expect([...session.damage, ...view.damage]).toEqual([])
+    expect(session.branch.length).toBe(sample.records.length)
+    expect(repairsOf(flatten(view))).toEqual([])
+  })
+
+  it('has a record of every known kind, one compaction and one clearing', () => {
+    const kinds = new Set(sample.records.filter(isKnown).map((record) => record.type))
+    expect([...kinds].sort()).toEqual(['assistant', 'attachment', 'progress', 'system', 'user'])
+    const acts = [isCompactBoundary, isMicrocompactBoundary].map((is) => sample.records.filter(is).length)
+    expect(acts).toEqual([1, 1])
+  })
+})
+
+it('the view tells what was kept and what was cleared', () => {
+  const forms = reportSample(sample).view.map(({ who, form }) => `${who} ${form}`)
+  expect(forms.slice(0, 8)).toEqual([
+    'boundary verbatim',
+    'summary verbatim',
+    'call kept',
+    'call kept',
+    'result kept',
+    'result cleared',
+    'todo verbatim',
+    'user verbatim',
+  ])
+})
+
+it('the request takes its prefix from the epoch', () => {
+  const { request } = reportSample(sample)
+  expect([request.model, request.max_tokens, request.tools?.length, request.messages.length]).toEqual([
+    'claude-sonnet-5-5',
+    16_000,
+    5,
+    11,
+  ])
+  expect(request.messages.map(({ role }) => role).join(' ')).toBe(
+    'user assistant user assistant user assistant user assistant user assistant user',
+  )
+})

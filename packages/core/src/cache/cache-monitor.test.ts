@@ -1,0 +1,260 @@
+import { describe, expect, it } from 'vitest'
+import { RULES } from '../../test/breaks/rules.ts'
+import {
+  longTalk,
+  prompted,
+  requestOf,
+  responded,
+  rounded,
+  type Talk,
+  TEXT,
+  told,
+} from '../../test/breaks/talk.ts'
+import { createWatcher } from '../../test/breaks/watcher.ts'
+import {
+  announceAct,
+  emptyCacheWatch,
+  matchesPattern,
+  parentKey,
+  takeSnapshot,
+  watchKey,
+} from './cache-monitor.ts'
+import { compareAnswer } from './detect-break.ts'
+
+const MAIN = 'repl_main_thread'
+const talk = longTalk()
+const next = rounded(talk, 2, TEXT)
+
+describe('query sources', () => {
+  it.each([
+    { first: MAIN, second: 'repl_main_thread:plain', kind: 'broke' },
+    { first: 'sdk', second: 'sdk', kind: 'broke' },
+    { first: 'agent:one', second: 'agent:one', kind: 'broke' },
+    { first: 'agent:one', second: 'agent:two', kind: 'first' },
+    { first: MAIN, second: 'session_memory', kind: 'first' },
+    { first: MAIN, second: 'compact', kind: 'broke' },
+    { first: 'agent:one', second: 'compact', kind: 'first' },
+  ])('$second after $first, the cache lost: $kind', ({ first, second, kind }) => {
+    const watcher = createWatcher()
+    watcher.send({ ...requestOf(talk, 0), source: first })
+    watcher.cache.evict()
+    expect(watcher.send({ ...requestOf(next, 1_000), source: second }).outcome.kind).toBe(kind)
+  })
+
+  it('are bounded in number: the one unused longest is let go', () => {
+    const policy = { ...RULES.policy, sources: 3 }
+    const watcher = createWatcher({ ...RULES, policy })
+    for (const source of ['agent:1', 'agent:2', 'agent:3', 'agent:1', 'agent:4'])
+      watcher.send({ ...requestOf(talk, 0), source })
+    expect([...watcher.watch.sources.keys()]).toEqual(['agent:3', 'agent:1', 'agent:4'])
+  })
+})
+
+describe('a fork', () => {
+  const fork = { ...requestOf(prompted(talk, 'sum it up'), 200_000), source: 'compact' }
+
+  it('leaves what its parent is compared with as it was, and alive for longer', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    expect(watcher.send(fork).outcome.kind).toBe('read')
+    expect(watcher.send(requestOf(next, 400_000)).outcome).toEqual({
+      kind: 'read',
+      expected: 28_803,
+      read: 28_803,
+    })
+  })
+
+  it('counts as a use: what is lost soon after it was not lost by time', () => {
+    const reasons = [true, false].map((isForked) => {
+      const watcher = createWatcher()
+      watcher.send(requestOf(talk, 0))
+      if (isForked) watcher.send(fork)
+      watcher.cache.evict()
+      const { outcome } = watcher.send(requestOf(next, 400_000))
+      return outcome.kind === 'broke' && outcome.event.reason.kind
+    })
+    expect(reasons).toEqual(['evicted', 'expired'])
+  })
+
+  it('that misses is told with its reason', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    const { outcome } = watcher.send({ ...fork, parameters: { ...fork.parameters, toolChoice: 'none' } })
+    expect(outcome.kind === 'broke' && outcome.event.reason).toEqual({
+      kind: 'tool-choice-changed',
+      before: null,
+      after: 'none',
+    })
+  })
+
+  it('reads the cache of the source it names', () => {
+    const watcher = createWatcher()
+    watcher.send({ ...requestOf(talk, 0), source: 'agent:one' })
+    watcher.cache.evict()
+    const side = { ...requestOf(next, 1_000), source: 'session_memory', forkOf: 'agent:one' }
+    expect(watcher.send(side).outcome.kind).toBe('broke')
+  })
+
+  it('is compared with its parent as that was when it was sent', () => {
+    const { policy } = RULES
+    const first = {
+      input_tokens: 0,
+      output_tokens: 1,
+      cache_read_input_tokens: 0,
+      cache_creation_input_tokens: 30_000,
+    }
+    const read = { ...first, cache_read_input_tokens: 30_000, cache_creation_input_tokens: 9_000 }
+    let { watch } = compareAnswer(
+      takeSnapshot(emptyCacheWatch(), requestOf(talk, 0), policy),
+      { source: MAIN, usage: first },
+      RULES,
+    )
+    watch = takeSnapshot(watch, fork, policy)
+    watch = compareAnswer(
+      takeSnapshot(watch, requestOf(next, 1_000), policy),
+      { source: MAIN, usage: read },
+      RULES,
+    ).watch
+    const { outcome } = compareAnswer(watch, { source: 'compact', usage: read }, RULES)
+    expect(outcome).toEqual({ kind: 'read', expected: 30_000, read: 30_000 })
+  })
+})
+
+describe('calls that go wrong', () => {
+  it('a request sent again takes the place of the one that got no answer', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    const lost = takeSnapshot(watcher.watch, { ...requestOf(next, 1_000), tools: [] }, RULES.policy)
+    const again = takeSnapshot(lost, requestOf(next, 2_000), RULES.policy)
+    const usage = watcher.cache.answer(requestOf(next, 2_000))
+    expect(compareAnswer(again, { source: MAIN, usage }, RULES).outcome.kind).toBe('read')
+  })
+
+  it('an announcement holds until a call is answered', () => {
+    const { policy } = RULES
+    const first = {
+      input_tokens: 0,
+      output_tokens: 1,
+      cache_read_input_tokens: 0,
+      cache_creation_input_tokens: 30_000,
+    }
+    let { watch } = compareAnswer(
+      takeSnapshot(emptyCacheWatch(), requestOf(talk, 0), policy),
+      { source: MAIN, usage: first },
+      RULES,
+    )
+    watch = announceAct(watch, MAIN, { kind: 'cache-edits', act: 'deleted', deletedBefore: 0 })
+    watch = takeSnapshot(watch, requestOf(next, 1_000), policy)
+    expect(compareAnswer(watch, { source: MAIN, usage: null }, RULES).outcome).toEqual({
+      kind: 'not-judged',
+      why: 'no-usage',
+    })
+    watch = takeSnapshot(watch, requestOf(next, 2_000), policy)
+    const usage = { ...first, cache_read_input_tokens: 10_000, cache_deleted_input_tokens: 20_000 }
+    expect(compareAnswer(watch, { source: MAIN, usage }, RULES).outcome.kind).toBe('read')
+  })
+
+  it('a compaction while a call is under way leaves nothing to compare the next one with', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    const pending = takeSnapshot(watcher.watch, requestOf(next, 1_000), RULES.policy)
+    const announced = announceAct(pending, MAIN, { kind: 'compaction' })
+    const usage = watcher.cache.answer(requestOf(next, 1_000))
+    const settled = compareAnswer(announced, { source: MAIN, usage }, RULES)
+    const after = takeSnapshot(settled.watch, requestOf(prompted(longTalk(), 'x'), 2_000), RULES.policy)
+    expect([settled.outcome.kind, compareAnswer(after, { source: MAIN, usage }, RULES).outcome.kind]).toEqual(
+      ['read', 'first'],
+    )
+  })
+
+  it('an answer to nothing that was sent is not judged', () => {
+    const usage = { input_tokens: 1, output_tokens: 1 }
+    expect(compareAnswer(emptyCacheWatch(), { source: MAIN, usage }, RULES).outcome).toEqual({
+      kind: 'not-judged',
+      why: 'not-watched',
+    })
+  })
+
+  it('a request that the provider itself edited is not judged, and the next one is, by what it left', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0))
+    watcher.cache.evict()
+    expect(watcher.send(requestOf(next, 1_000), { isEdited: true }).outcome).toEqual({
+      kind: 'not-judged',
+      why: 'edited-by-provider',
+    })
+    watcher.cache.evict()
+    expect(watcher.send(requestOf(next, 2_000)).outcome.kind).toBe('broke')
+  })
+})
+
+describe('matchesPattern', () => {
+  it.each([
+    ['claude-haiku-4-5', '*haiku*', true],
+    ['Claude-HAIKU-4', '*haiku*', true],
+    ['claude-sonnet-5', '*haiku*', false],
+    ['gpt-mini', 'gpt-*', true],
+    ['my-gpt-mini', 'gpt-*', false],
+    ['a-mini', '*-mini', true],
+    ['a-mini-b', '*-mini', false],
+    ['exact', 'exact', true],
+    ['exactly', 'exact', false],
+    ['aa', 'a*a*a', false],
+    ['a.c', 'a?c', false],
+    ['abcbd', 'a*b*d', true],
+    ['', '*', true],
+  ])('%s against %s: %s', (name, pattern, matches) => {
+    expect(matchesPattern(name, pattern)).toBe(matches)
+  })
+})
+
+describe('watchKey', () => {
+  it('is one for the main thread, whatever it calls itself', () => {
+    const names = ['repl_main_thread', 'repl_main_thread:style', 'sdk', '', 'agent:a', 'speculation']
+    const main = 'repl_main_thread'
+    expect(names.map(watchKey)).toEqual([main, main, main, main, 'agent:a', 'speculation'])
+  })
+})
+
+describe('parentKey', () => {
+  it('is the source whose cache is read', () => {
+    expect([
+      parentKey('compact', undefined),
+      parentKey('compact', 'agent:a'),
+      parentKey('session_memory', 'sdk'),
+      parentKey('agent:a', undefined),
+    ]).toEqual(['repl_main_thread', 'agent:a', 'repl_main_thread', null])
+  })
+})
+
+// Thinking that a provider leaves out of a finished turn is no break; in the middle of a turn nothing is left out.
+
+const SOURCE = 'repl_main_thread'
+const profile = { ...RULES.profile, thinking: { ...RULES.profile.thinking, stripsFinishedTurns: true } }
+const rules = { ...RULES, profile }
+const thoughtful = rounded(longTalk(), 1, TEXT, TEXT.repeat(3))
+const called = responded(thoughtful, [{ type: 'tool_use', id: 'last', name: 'Read', input: {} }])
+const result = { type: 'tool_result', tool_use_id: 'last', content: TEXT }
+const words = { type: 'text', text: TEXT }
+const spoken = prompted(responded(thoughtful, [{ type: 'text', text: 'done' }]), TEXT)
+const system = { role: 'system', content: 'it is late' }
+
+it.each<[string, Talk, string]>([
+  ['a prompt', spoken, 'read'],
+  ['a prompt and a system message behind it', told(spoken, { type: 'user', message: system }), 'read'],
+  ['words beside a result', prompted(called, [result, words]), 'read'],
+  ['a result alone', prompted(called, [result]), 'broke'],
+  [
+    'a result and a system message',
+    told(prompted(called, [result]), { type: 'user', message: system }),
+    'broke',
+  ],
+])('after %s', (_, talk, kind) => {
+  const usage = { input_tokens: 0, output_tokens: 1 }
+  const before = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: 33_300 }
+  const after = { ...usage, cache_read_input_tokens: 29_900, cache_creation_input_tokens: 6_000 }
+  const sent = takeSnapshot(emptyCacheWatch(), requestOf(thoughtful, 0), rules.policy)
+  const { watch } = compareAnswer(sent, { source: SOURCE, usage: before }, rules)
+  const next = takeSnapshot(watch, requestOf(talk, 1_000), rules.policy)
+  expect(compareAnswer(next, { source: SOURCE, usage: after }, rules).outcome.kind).toBe(kind)
+})

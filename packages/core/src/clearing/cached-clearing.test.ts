@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest'
+import { Situation, warm } from '../../test/clear/situation.ts'
+import {
+  allDeletedTokens,
+  deletedTokens,
+  dropDeletions,
+  pinnedEdits,
+  proposeCached,
+} from './cached-clearing.ts'
+import { proposeBudget } from './clear-triggers.ts'
+
+describe('cached', () => {
+  it('fires at 12 results, deletes the oldest and keeps the 5 newest', () => {
+    const situation = new Situation()
+    const all = [...situation.reads(11, 1_000)]
+    situation.say()
+    expect(proposeCached(situation.question({ cache: warm() }))).toEqual({
+      proposal: null,
+      why: '11 results stand in the cached prefix; deletion begins at 12',
+    })
+    all.push(...situation.reads(1, 1_000))
+    situation.say()
+    const anchor = situation.register.userUuid
+    const { proposal } = proposeCached(situation.question({ cache: warm() }))
+    expect(proposal).toMatchObject({
+      way: 'cached',
+      freedTokens: 7_000,
+      rewrittenTokens: 0,
+      cost: 0,
+      breakEvenCalls: 0,
+      metadata: { way: 'cached', anchorUuid: anchor, compactedToolIds: all.slice(0, 7), tokensSaved: 7_000 },
+    })
+    expect(proposal?.released.filePaths).toHaveLength(7)
+  })
+
+  it('fires again only once as many can go: neither tiny results nor pinned ones make it fire with every call', () => {
+    const situation = new Situation()
+    const ids = situation.reads(12, 5)
+    situation.say()
+    const { proposal } = proposeCached(situation.question({ cache: warm() }))
+    expect(proposal?.metadata.compactedToolIds).toEqual(ids.slice(0, 7))
+    situation.clear(proposal?.metadata ?? never())
+    situation.reads(6, 5)
+    situation.say()
+    expect(proposeCached(situation.question({ cache: warm() })).proposal).toBeNull()
+    const pins = situation.register.results.toArray().map(({ uuid }) => uuid)
+    situation.reads(11, 1_000)
+    situation.say()
+    expect(proposeCached(situation.question({ cache: warm(), pins }))).toEqual({
+      proposal: null,
+      why: '22 results stand in the cached prefix, but only 6 of them are neither pinned nor new',
+    })
+    situation.reads(1, 1_000)
+    situation.say()
+    const again = proposeCached(situation.question({ cache: warm(), pins })).proposal
+    expect(again?.metadata.compactedToolIds).toHaveLength(7)
+  })
+
+  it('pins what it deleted, and the set only grows', () => {
+    const situation = new Situation()
+    situation.reads(12, 1_000)
+    situation.say()
+    const before = JSON.stringify(situation.teller.view.entries.toArray())
+    const first = proposeCached(situation.question({ cache: warm() })).proposal
+    if (first === null) throw new Error('nothing to delete')
+    situation.clear(first.metadata)
+    // The messages stay as they are.
+    const shown = situation.teller.view.entries.toArray().slice(0, -1)
+    expect(JSON.stringify(shown)).toBe(before)
+    expect(situation.register.active).toEqual({ count: 5, tokens: 5_000 })
+    expect([deletedTokens(situation.register), allDeletedTokens(situation.register)]).toEqual([7_000, 7_000])
+    // The next response is counted without them.
+    situation.say()
+    expect([deletedTokens(situation.register), allDeletedTokens(situation.register)]).toEqual([0, 7_000])
+    const one = pinnedEdits(situation.register)
+    expect(one).toEqual([
+      {
+        anchorUuid: first.metadata.anchorUuid,
+        block: {
+          type: 'cache_edits',
+          edits: first.metadata.compactedToolIds.map((id) => ({ type: 'delete', cache_reference: id })),
+        },
+      },
+    ])
+    situation.reads(7, 1_000)
+    situation.say()
+    const second = proposeCached(situation.question({ cache: warm() })).proposal
+    if (second === null) throw new Error('nothing to delete')
+    expect(
+      second.metadata.compactedToolIds.filter((id) => first.metadata.compactedToolIds.includes(id)),
+    ).toEqual([])
+    situation.clear(second.metadata)
+    expect(pinnedEdits(situation.register).slice(0, 1)).toEqual(one)
+    expect(pinnedEdits(situation.register)).toHaveLength(2)
+  })
+
+  it('is dropped when the cache has lapsed, and what was deleted counts again', () => {
+    const situation = new Situation()
+    const all = situation.reads(12, 10_000)
+    situation.say()
+    const { proposal } = proposeCached(situation.question({ cache: warm() }))
+    situation.clear(proposal?.metadata ?? never())
+    expect(proposeBudget(situation.question()).proposal).toBeNull()
+    expect(dropDeletions(situation.register, true)).toBeNull()
+    const dropped = dropDeletions(situation.register, false)
+    expect(dropped).toEqual({ subtype: 'cache_edits_dropped' })
+    situation.teller.notice(dropped?.subtype ?? '')
+    const { register } = situation
+    expect([pinnedEdits(register), register.active, deletedTokens(register)]).toEqual([
+      [],
+      { count: 12, tokens: 120_000 },
+      0,
+    ])
+    expect(dropDeletions(register, false)).toBeNull()
+    expect(proposeBudget(situation.question()).proposal?.metadata.compactedToolIds).toEqual(all.slice(0, 8))
+  })
+
+  it('is gone with a compaction', () => {
+    const situation = new Situation()
+    const { teller } = situation
+    situation.reads(12, 1_000)
+    situation.say()
+    situation.clear(proposeCached(situation.question({ cache: warm() })).proposal?.metadata ?? never())
+    teller.batch(() => {
+      const boundary = teller.notice('compact_boundary', {
+        parentUuid: null,
+        logicalParentUuid: teller.tip,
+        compactMetadata: { trigger: 'auto', preTokens: 1 },
+      })
+      teller.user('Summary', { parentUuid: boundary.uuid, isCompactSummary: true })
+    })
+    expect(pinnedEdits(situation.register)).toEqual([])
+  })
+})
+
+function never(): never {
+  throw new Error('nothing was proposed')
+}

@@ -1,0 +1,114 @@
+/**
+ * Cached: the provider deletes from its cached prefix and the messages stay as they are. The deletions are
+ * pinned behind a record and go with every later request, until a compaction takes the place of it all or the
+ * cache is seen to have lapsed.
+ */
+import type { Block } from '../log/block.ts'
+import { CACHE_EDITS_DROPPED, type MicrocompactMetadata } from '../log/record.ts'
+import type { Profile } from '../policy/provider-profile.ts'
+import { type ClearOutcome, type ClearQuestion, counted, plural } from './clear-plan.ts'
+import { type ClearProposal, candidatesOf, chosenOf, releasedBy } from './select-results.ts'
+import { type Register, resultOf, type ToolResult } from './tool-result-index.ts'
+
+export function canDelete({ capabilities }: Profile): boolean {
+  return capabilities.cacheEdits
+}
+
+/** Nothing is written again, so there is no price to weigh. */
+export function proposeCached(question: ClearQuestion): ClearOutcome<ClearProposal> {
+  const { register, policy, pins } = question
+  const { fireAt, keep } = policy.clear.cached
+  const because = `${plural(register.active.count, 'result')} stand in the cached prefix`
+  if (register.active.count < fireAt || register.userUuid === null) {
+    return { proposal: null, why: `${because}; deletion begins at ${counted(fireAt)}` }
+  }
+  const { results } = chosenOf(register, candidatesOf({ register, pins, keep, stub: null }))
+  // Counted by what can go, or a few results that must stay would make it fire with every call.
+  return results.length + keep < fireAt
+    ? {
+        proposal: null,
+        why: `${because}, but only ${counted(results.length)} of them are neither pinned nor new`,
+      }
+    : proposalFor(question, { results, anchorUuid: register.userUuid, because })
+}
+
+interface Deleting {
+  readonly results: readonly ToolResult[]
+  readonly anchorUuid: string
+  readonly because: string
+}
+
+function proposalFor(question: ClearQuestion, deleting: Deleting): ClearOutcome<ClearProposal> {
+  const { register, scale, context } = question
+  const { results, anchorUuid, because } = deleting
+  const ids = results.map(({ call }) => call.id)
+  const freed = Math.round(scale * tokensOf(register, ids))
+  const why = `${because}: deleting ${plural(ids.length, 'old result')} frees ${counted(freed)} tokens; nothing is written again`
+  const metadata: MicrocompactMetadata = {
+    trigger: 'auto',
+    way: 'cached',
+    anchorUuid,
+    preTokens: context.expected,
+    tokensSaved: freed,
+    compactedToolIds: ids,
+    clearedAttachmentUUIDs: [],
+  }
+  const proposal: ClearProposal = {
+    way: 'cached',
+    metadata,
+    freedTokens: freed,
+    rewrittenTokens: 0,
+    cost: 0,
+    breakEvenCalls: 0,
+    why,
+    firstChange: { toolUseId: ids[0] ?? '', part: 'result' },
+    released: releasedBy(register, { results, inputs: [] }, []),
+  }
+  return { proposal, why }
+}
+
+function tokensOf(register: Register, ids: readonly string[]): number {
+  return ids.reduce((sum, id) => sum + (resultOf(register, id)?.tokens ?? 0), 0)
+}
+
+/** A block to send behind the last block of a record, with every request. */
+export interface PinnedEdits {
+  readonly anchorUuid: string
+  readonly block: Block
+}
+
+/** All deletions that stand, oldest first: the set only grows. */
+export function pinnedEdits({ deletions }: Register): readonly PinnedEdits[] {
+  return deletions.map(({ anchorUuid, ids }) => ({
+    anchorUuid,
+    block: { type: 'cache_edits', edits: ids.map((id) => ({ type: 'delete', cache_reference: id })) },
+  }))
+}
+
+/**
+ * Tokens, as estimated, deleted since the newest response: the meter leaves them out, since what the provider last
+ * counted still held them.
+ */
+export function deletedTokens(register: Register): number {
+  const recent = register.deletions.filter(({ answeredAt }) => answeredAt === register.answeredAt)
+  return tokensOf(
+    register,
+    recent.flatMap(({ ids }) => ids),
+  )
+}
+
+/** The same of all deletions that stand: what an estimate of the whole view holds too much. */
+export function allDeletedTokens(register: Register): number {
+  return tokensOf(
+    register,
+    register.deletions.flatMap(({ ids }) => ids),
+  )
+}
+
+/**
+ * What to append once the cache is seen to have lapsed: the deleted text is in the request again, so it must be
+ * counted anew before anything is sent. Null where nothing was deleted.
+ */
+export function dropDeletions(register: Register, isWarm: boolean): { readonly subtype: string } | null {
+  return isWarm || register.deletions.length === 0 ? null : { subtype: CACHE_EDITS_DROPPED }
+}

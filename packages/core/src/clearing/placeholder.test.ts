@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest'
+import { NOWHERE, noteOn, stubOf } from './placeholder.ts'
+
+describe('what stands where a result was', () => {
+  const all = { historyTool: 'history', transcript: '/t.jsonl' }
+
+  it.each([
+    ['the tool, where there is one', all, 'To read it, call history with {"id":"call-1"}.'],
+    ['else the transcript', { ...all, historyTool: null }, 'To read it, look for call-1 in /t.jsonl.'],
+    ['else nothing is promised', NOWHERE, null],
+  ])('%s', (_, retrieval, note) => {
+    expect(noteOn('call-1', retrieval)).toBe(note)
+  })
+
+  it('begins with the line that says so', () => {
+    expect(stubOf('c', NOWHERE).content).toBe('[Old tool result content cleared]')
+    expect(stubOf('c', all).content).toBe(
+      '[Old tool result content cleared]\nTo read it, call history with {"id":"c"}.',
+    )
+  })
+})

@@ -1,0 +1,204 @@
+import { describe, expect, it } from 'vitest'
+import { Situation, text, warm } from '../../test/clear/situation.ts'
+import { createProfile } from '../policy/provider-profile.ts'
+import { validate } from '../validate/validate.ts'
+import {
+  type NativeEdits,
+  type NativeQuestion,
+  nativeClearing,
+  nativeEdits,
+  readApplied,
+  spellEdits,
+} from './provider-clearing.ts'
+
+const NATIVE = createProfile({
+  thinking: { binding: 'prefix', firstInModes: [] },
+  contextEdits: { clearThinking: 'clear_thinking_x', clearToolUses: 'clear_tool_uses_x' },
+})
+const MINUTE = 60_000
+
+function edits(situation: Situation, overrides: Partial<NativeQuestion> = {}): NativeEdits {
+  return nativeEdits({ ...situation.question({ profile: NATIVE, thinks: true }), ...overrides })
+}
+
+/** The provider has done as it was told. */
+function applied(situation: Situation, sent: NativeEdits, tokens: number, turns = 0): void {
+  const said = { results: 1, thinkingTurns: turns, tokens }
+  const done = nativeClearing(situation.question(), sent, said)
+  if (done === null) throw new Error('nothing new was cleared')
+  situation.clear(done.metadata)
+}
+
+describe('native', () => {
+  it('asks for thinking first, then for results, in the figures of the policy', () => {
+    const situation = new Situation()
+    situation.reads(8, 10_000)
+    situation.say()
+    expect(edits(situation).edits).toEqual([
+      { act: 'clear-thinking', keepTurns: 'all' },
+      {
+        act: 'clear-results',
+        triggerTokens: 147_000,
+        keep: 4,
+        clearAtLeastTokens: 20_000,
+        excludedTools: ['TodoWrite'],
+        clearedInputs: ['Edit', 'Write'],
+      },
+    ])
+    expect(edits(situation, { thinks: false }).edits.map(({ act }) => act)).toEqual(['clear-results'])
+  })
+
+  it('keeps as many newest results as fit in 40,000 tokens, and never fewer than three', () => {
+    const keep = (tokens: number): number | undefined => {
+      const situation = new Situation()
+      situation.reads(10, tokens)
+      situation.say()
+      return edits(situation).edits.flatMap((edit) => (edit.act === 'clear-results' ? [edit.keep] : []))[0]
+    }
+    expect([keep(30_000), keep(13_000), keep(8_000), keep(100)]).toEqual([3, 3, 5, 10])
+  })
+
+  it('holds the cut at the same result until moving it is worth a rewrite', () => {
+    const situation = new Situation()
+    const all = [...situation.reads(8, 10_000)]
+    situation.say()
+    const sent = edits(situation)
+    expect(sent.firstKept).toBe(all[4])
+    applied(situation, sent, 40_000)
+    const kept: (number | undefined)[] = []
+    for (let turn = 0; turn < 6; turn += 1) {
+      situation.reads(1, 4_000)
+      situation.say()
+      const next = edits(situation)
+      kept.push(next.edits.flatMap((edit) => (edit.act === 'clear-results' ? [edit.keep] : []))[0])
+      if (next.firstKept !== all[4]) break
+    }
+    // 4, and one more with each result, until 20,000 tokens could go.
+    expect(kept).toEqual([5, 6, 7, 8, 7])
+  })
+
+  it('does not move it below the trigger, nor where it would not pay', () => {
+    const situation = new Situation()
+    const all = situation.reads(8, 10_000)
+    situation.say()
+    applied(situation, edits(situation), 40_000)
+    situation.reads(6, 10_000)
+    situation.say()
+    const low = { context: { expected: 100_000, high: 100_000 } }
+    const dear = { cache: warm({ tokensBehind: () => 1_000_000 }) }
+    expect([edits(situation, low).firstKept, edits(situation, dear).firstKept]).toEqual([all[4], all[4]])
+    const needed = { ...dear, context: { expected: 167_000, high: 167_000 } }
+    expect(edits(situation, needed).firstKept).not.toBe(all[4])
+  })
+
+  it('stops before what is pinned, what was not seen, and what an "unchanged" speaks of', () => {
+    const situation = new Situation()
+    const all = situation.reads(8, 30_000)
+    situation.say()
+    const third = situation.register.results.at(2)?.uuid ?? ''
+    expect(edits(situation, { pins: [third] }).firstKept).toBe(all[2])
+    const spoken = new Situation()
+    const [base] = [spoken.read('/a', 30_000), spoken.reads(5, 30_000)]
+    spoken.call('Read', { file_path: '/a' }, 'File unchanged since last read.')
+    spoken.say()
+    expect(edits(spoken).firstKept).toBe(base)
+    const wide = new Situation()
+    wide.reads(2, 30_000)
+    const { teller } = wide
+    const ids = Array.from({ length: 9 }, () => teller.id('call'))
+    teller.assistant(
+      'wide',
+      ids.map((id) => ({ type: 'tool_use', id, name: 'Read', input: { file_path: id } })),
+    )
+    for (const id of ids) teller.result(id, text(30_000))
+    expect(edits(wide).firstKept).toBe(ids[0])
+  })
+
+  it('keeps the newest thinking alone after more than an hour, and holds that cut too', () => {
+    const situation = new Situation()
+    situation.reads(5, 10, { thinks: true })
+    situation.say()
+    const idle = edits(situation, { idleMs: 61 * MINUTE })
+    expect(idle.edits[0]).toEqual({ act: 'clear-thinking', keepTurns: 1 })
+    expect(edits(situation, { idleMs: 60 * MINUTE }).edits[0]).toEqual({
+      act: 'clear-thinking',
+      keepTurns: 'all',
+    })
+    applied(situation, idle, 4_000, 4)
+    situation.reads(2, 10, { thinks: true })
+    situation.say()
+    expect(edits(situation).edits[0]).toEqual({ act: 'clear-thinking', keepTurns: 3 })
+  })
+
+  it('is spelt by the names of the profile, as validation wants it', () => {
+    const situation = new Situation()
+    situation.reads(8, 10_000)
+    situation.say()
+    const spelled = spellEdits(edits(situation).edits, NATIVE.contextEdits)
+    expect(spelled).toEqual([
+      { type: 'clear_thinking_x', keep: 'all' },
+      {
+        type: 'clear_tool_uses_x',
+        trigger: { type: 'input_tokens', value: 147_000 },
+        keep: { type: 'tool_uses', value: 4 },
+        clear_at_least: { type: 'input_tokens', value: 20_000 },
+        exclude_tools: ['TodoWrite'],
+        clear_tool_inputs: ['Edit', 'Write'],
+      },
+    ])
+    const request = {
+      model: 'm',
+      max_tokens: 4_000,
+      thinking: { type: 'adaptive' },
+      context_management: { edits: spelled },
+      messages: [{ role: 'user' as const, content: 'hi' }],
+    }
+    expect(validate(request, NATIVE)).toEqual([])
+  })
+
+  it('reads what was applied, whatever else stands there', () => {
+    const names = NATIVE.contextEdits
+    const listed = [
+      { type: 'clear_tool_uses_x', cleared_tool_uses: 4, cleared_input_tokens: 40_000 },
+      { type: 'clear_thinking_x', cleared_thinking_turns: 2, cleared_input_tokens: 300 },
+      { type: 'compact_x', cleared_input_tokens: 9 },
+      null,
+    ]
+    expect(readApplied({ applied_edits: listed }, names)).toEqual({
+      results: 4,
+      thinkingTurns: 2,
+      tokens: 40_300,
+    })
+    for (const odd of [null, undefined, 7, { applied_edits: 'x' }]) {
+      expect(readApplied(odd, names)).toEqual({ results: 0, thinkingTurns: 0, tokens: 0 })
+    }
+  })
+
+  it('tells each clearing once, with the tokens that came to it', () => {
+    const situation = new Situation()
+    const all = situation.reads(8, 10_000)
+    situation.say()
+    const sent = edits(situation)
+    const said = { results: 4, thinkingTurns: 0, tokens: 39_000 }
+    const done = nativeClearing(situation.question(), sent, said)
+    expect(done?.metadata).toEqual({
+      trigger: 'auto',
+      way: 'native',
+      preTokens: 189_000,
+      tokensSaved: 39_000,
+      compactedToolIds: all.slice(0, 4),
+      clearedAttachmentUUIDs: [],
+    })
+    situation.clear(
+      done?.metadata ?? {
+        trigger: '',
+        preTokens: 0,
+        tokensSaved: 0,
+        compactedToolIds: [],
+        clearedAttachmentUUIDs: [],
+      },
+    )
+    expect(nativeClearing(situation.question(), edits(situation), said)).toBeNull()
+    expect(nativeClearing(situation.question(), sent, { results: 0, thinkingTurns: 0, tokens: 0 })).toBeNull()
+  })
+})

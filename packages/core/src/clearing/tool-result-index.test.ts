@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest'
+import { Situation } from '../../test/clear/situation.ts'
+import type { JsonObject } from '../log/json.ts'
+import { createPolicy } from '../policy/create-policy.ts'
+import { clearableTools } from './tool-result-index.ts'
+
+type Told = readonly [tool: string, input: JsonObject, content?: string, isError?: boolean]
+
+const READ: Told = ['Read', { file_path: '/a' }]
+const PART: Told = ['Read', { file_path: '/a', offset: 5, limit: 5 }]
+const FAILED: Told = ['Read', { file_path: '/a' }, 'no such file', true]
+const UNCHANGED: Told = ['Read', { file_path: '/a' }, 'File unchanged since last read. Refer to it.']
+const OTHER: Told = ['Read', { file_path: '/b' }]
+const WRITE: Told = ['Write', { file_path: '/a', content: 'x' }]
+const EDIT: Told = ['Edit', { file_path: '/a', old_string: 'x', new_string: 'y' }]
+const EDIT_FAILED: Told = ['Edit', { file_path: '/a', old_string: 'q', new_string: 'y' }, 'not found', true]
+const TEST: Told = ['Bash', { command: 'npm test' }]
+const TEST_FAILED: Told = ['Bash', { command: 'npm test' }, 'failed', true]
+const LIST: Told = ['Bash', { command: 'ls' }]
+const GREP: Told = ['Grep', { pattern: 'x', path: '/a' }]
+
+describe('superseded', () => {
+  it.each([
+    ['a file read again in full', READ, READ, 'read-again'],
+    ['a part, by the whole', PART, READ, 'read-again'],
+    ['a part, by the same part', PART, PART, 'read-again'],
+    ['the whole, by a part', READ, PART, null],
+    ['a file, by another', READ, OTHER, null],
+    ['a file overwritten', READ, WRITE, 'overwritten'],
+    ['a part of a file overwritten', PART, WRITE, 'overwritten'],
+    ['a file edited', READ, EDIT, null],
+    ['a file that could not be read again', READ, FAILED, null],
+    ['a file said to be unchanged', READ, UNCHANGED, null],
+    ['a search in a file, by a read of it', GREP, READ, null],
+    ['a search made twice', GREP, GREP, 'repeated'],
+    ['a command repeated', TEST, TEST, 'repeated'],
+    ['a command, by another', TEST, LIST, null],
+    ['a command repeated in vain', TEST, TEST_FAILED, null],
+    ['a failed command made good', TEST_FAILED, TEST, 'made-good'],
+    ['a failed read made good by a part', FAILED, PART, 'made-good'],
+    ['a failed edit made good', EDIT_FAILED, EDIT, 'made-good'],
+    ['a failed edit, by a failed one', EDIT_FAILED, EDIT_FAILED, null],
+    ['a write overwritten', WRITE, WRITE, 'overwritten'],
+    ['an edit, by another edit', EDIT, EDIT, null],
+    ['an edit overwritten', EDIT, WRITE, 'overwritten'],
+  ] as const)('%s', (_, older, newer, why) => {
+    const situation = new Situation()
+    const tell = ([tool, input, content = 'text', isError = false]: Told): string =>
+      situation.call(tool, input, content, { isError })
+    const [one, other] = [tell(older), tell(newer)]
+    const { superseded } = situation.register.supersession
+    expect(superseded.get(one)).toEqual(why === null ? undefined : { by: other, why })
+    expect(superseded.get(other)).toBeUndefined()
+  })
+
+  it('by the first that does, and only once', () => {
+    const situation = new Situation()
+    const [first, second, third] = [situation.read('/a', 1), situation.read('/a', 1), situation.read('/a', 1)]
+    const { superseded } = situation.register.supersession
+    expect([superseded.get(first)?.by, superseded.get(second)?.by]).toEqual([second, third])
+  })
+})
+
+describe('clearable tools', () => {
+  const host = { clearable: ['Ours', 'TodoWrite'], readOnly: ['mcp__docs__find', 'Other'] }
+  const isClearable = clearableTools(createPolicy({}).clear, host)
+
+  it.each<readonly [string, boolean]>([
+    ...['Read', 'Bash', 'Grep', 'Glob', 'WebFetch', 'WebSearch', 'Edit', 'Write'].map(
+      (tool) => [tool, true] as const,
+    ),
+    ...['AskUserQuestion', 'NotebookEdit', 'Task', 'TodoWrite', 'todo_write', 'update_plan', 'Agent'].map(
+      (tool) => [tool, false] as const,
+    ),
+    ['Ours', true],
+    ['Unheard', false],
+    ['mcp__docs__find', true],
+    ['mcp__docs__write', false],
+    ['Other', false],
+  ])('%s: %s', (tool, expected) => {
+    expect([isClearable(tool), isClearable(tool)]).toEqual([expected, expected])
+  })
+
+  it('leaves MCP tools alone where policy says never', () => {
+    const never = clearableTools(createPolicy({ clear: { mcp: 'never' } }).clear, host)
+    expect(never('mcp__docs__find')).toBe(false)
+  })
+})

@@ -1,0 +1,51 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { registerRules } from '../clearing/tool-result-index.ts'
+import { List } from '../log/append-list.ts'
+import { DEFAULT_POLICY } from '../policy/create-policy.ts'
+import { createEstimator } from '../tokens/estimator.ts'
+import { fixedRule } from '../tokens/estimator-weights.ts'
+import { releasedBy } from './commit.ts'
+
+describe('what left the view', () => {
+  it('is what no kept message shows', () => {
+    const { estimate, clear } = DEFAULT_POLICY
+    const estimator = createEstimator(fixedRule(estimate))
+    const rules = registerRules({ estimator, policy: clear, largeInput: 1_000 })
+    const teller = new Teller('told')
+    teller.user('go')
+    for (const [id, path] of [
+      ['c1', '/a'],
+      ['c2', '/b'],
+      ['c3', '/a'],
+    ] as const) {
+      teller.assistant(`m-${id}`, [{ type: 'tool_use', id, name: 'Read', input: { file_path: path } }])
+      teller.result(id, 'text')
+    }
+    const { entries } = teller.view
+    expect(releasedBy(entries, List.of(entries.toArray(5)), rules)).toEqual({
+      toolUseIds: ['c1', 'c2'],
+      filePaths: ['/b'],
+    })
+  })
+
+  it('is a file of which only a part is still shown', () => {
+    const { estimate, clear } = DEFAULT_POLICY
+    const estimator = createEstimator(fixedRule(estimate))
+    const rules = registerRules({ estimator, policy: clear, largeInput: 1_000 })
+    const teller = new Teller('told')
+    teller.user('go')
+    for (const [id, input] of [
+      ['c1', { file_path: '/a' }],
+      ['c2', { file_path: '/a', offset: 10, limit: 5 }],
+    ] as const) {
+      teller.assistant(`m-${id}`, [{ type: 'tool_use', id, name: 'Read', input }])
+      teller.result(id, 'text')
+    }
+    const { entries } = teller.view
+    expect(releasedBy(entries, List.of(entries.toArray(3)), rules)).toEqual({
+      toolUseIds: ['c1'],
+      filePaths: ['/a'],
+    })
+  })
+})

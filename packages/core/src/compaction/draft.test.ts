@@ -1,0 +1,83 @@
+import { createCountingIds, Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import type { RecordBody } from '../request/prefix-updates.ts'
+import { type CompactionParts, compactionRecords } from './draft.ts'
+
+const note = (content: string): RecordBody => ({
+  type: 'attachment',
+  isMeta: true,
+  attachment: { type: 'todo', content },
+})
+
+const PARTS: CompactionParts = {
+  form: 'full',
+  metadata: { trigger: 'manual', preTokens: 9 },
+  summary: { type: 'user', message: { role: 'user', content: 'Summary: x' }, isCompactSummary: true },
+  kept: [],
+  behind: [],
+  front: [],
+  epoch: null,
+  carried: [],
+}
+
+const EPOCH = { sections: [], tools: [], model: 'model-a', parameters: {} }
+
+function made(parts: Partial<CompactionParts>) {
+  const ids = createCountingIds()
+  return compactionRecords(
+    { ...PARTS, ...parts },
+    { ids, timestamp: '2026-01-01T00:00:00.000Z', sessionId: 'told', tip: 'tip' },
+  )
+}
+
+const kinds = (parts: Partial<CompactionParts>): readonly string[] =>
+  made(parts).map((record) => {
+    const { type, subtype, attachment } = record as {
+      type: string
+      subtype?: string
+      attachment?: { content?: string }
+    }
+    return subtype ?? attachment?.content ?? type
+  })
+
+describe('the records of a compaction', () => {
+  it('stand in order, each behind the one before, the boundary behind nothing', () => {
+    const parts = { front: [note('front')], epoch: EPOCH, carried: [note('a'), note('b')] }
+    expect(kinds(parts)).toEqual(['compact_boundary', 'front', 'user', 'epoch', 'a', 'b'])
+    const records = made(parts)
+    expect(records.map(({ parentUuid }) => parentUuid)).toEqual([
+      null,
+      ...records.slice(0, -1).map(({ uuid }) => uuid),
+    ])
+    expect(records[0]).toMatchObject({ logicalParentUuid: 'tip', level: 'info', isMeta: false })
+  })
+
+  it.each([
+    ['full', 1],
+    ['up_to', 1],
+    ['from', 0],
+  ] as const)('name what is kept: %s', (form, anchor) => {
+    const records = made({ form, kept: ['k1', 'k2'], behind: ['u'], carried: [note('a')] })
+    expect((records[0] as { compactMetadata?: unknown } | undefined)?.compactMetadata).toEqual({
+      trigger: 'manual',
+      preTokens: 9,
+      preservedMessages: { anchorUuid: records[anchor]?.uuid, uuids: ['k1', 'k2'] },
+      unansweredMessages: { anchorUuid: records.at(-1)?.uuid, uuids: ['u'] },
+    })
+  })
+
+  it('make a view in which what is unanswered comes last', () => {
+    const teller = new Teller('told')
+    teller.user('asked', { uuid: 'u' })
+    teller.batch(() => {
+      for (const record of made({ behind: ['u'], carried: [note('a')] }))
+        teller.notice('x', record as unknown as Record<string, never>)
+    })
+    expect(
+      teller.view.entries
+        .toArray()
+        .map(({ record }) => record.uuid)
+        .at(-1),
+    ).toBe('u')
+  })
+})

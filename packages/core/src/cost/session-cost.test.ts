@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest'
+import { List } from '../log/append-list.ts'
+import type { SessionRecord } from '../log/record.ts'
+import type { PriceList } from './call-cost.ts'
+import { advanceMoney, moneyTotals, noMoney } from './session-cost.ts'
+
+const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+const prices: PriceList = (model) => (model === 'known' ? PRICES : null)
+
+let count = 0
+function line(fields: object): SessionRecord {
+  count += 1
+  const links = { uuid: `u${count}`, parentUuid: null, timestamp: '2026-01-01T00:00:00Z', sessionId: 's' }
+  return { ...links, ...fields } as unknown as SessionRecord
+}
+
+function answer(id: string, usage?: object, model = 'known', extra: object = {}): SessionRecord {
+  return line({ type: 'assistant', message: { id, role: 'assistant', model, content: [], usage }, ...extra })
+}
+
+function side(id: string, source: string, usage: object): SessionRecord {
+  return line({ type: 'system', subtype: 'model_call', modelCall: { id, source, model: 'known', usage } })
+}
+
+function loss(kind: string, tokens: number, usd: number | null): SessionRecord {
+  const cacheLoss = { kind, source: 'sdk', reason: 'evicted', tokens, usd, sentence: '' }
+  return line({ type: 'system', subtype: 'cache_loss', cacheLoss })
+}
+
+function totalsOf(records: readonly SessionRecord[]) {
+  return moneyTotals(advanceMoney(noMoney(), List.of(records), prices))
+}
+
+const M = 1_000_000
+const IN = { input_tokens: M, output_tokens: 0 }
+
+describe('the money of a session', () => {
+  it('counts a response of several records once, as its last tells it', () => {
+    const growing = [1, 5, 100_000].map((output_tokens) => answer('m1', { input_tokens: M, output_tokens }))
+    const { calls, spent, tokens } = totalsOf([...growing.slice(0, 2), answer('m2', IN), ...growing.slice(2)])
+    expect([calls, spent.total, tokens.output]).toEqual([2, 25, 100_000])
+  })
+
+  it('tells what the cache saved', () => {
+    const read = { input_tokens: 0, cache_read_input_tokens: M, output_tokens: M }
+    const { savedByCache, spent } = totalsOf([answer('m1', read)])
+    expect([savedByCache, spent.total]).toEqual([{ total: 9, known: 9 }, 51])
+  })
+
+  it('adds up breaks, own acts and summaries apart', () => {
+    const totals = totalsOf([
+      answer('m1', IN),
+      loss('break', 5_000, 2),
+      loss('act', 3_000, 0.5),
+      side('m2', 'compact', IN),
+      side('m3', 'session_memory', IN),
+    ])
+    expect(totals).toMatchObject({
+      calls: 3,
+      breaks: 1,
+      tokensLostToBreaks: 5_000,
+      lostToBreaks: { total: 2, known: 2 },
+      spentOnClearing: { total: 0.5, known: 0.5 },
+      spentOnCompaction: { total: 10, known: 10 },
+      spent: { total: 30 },
+    })
+  })
+
+  it('says what it cannot price, and goes on with what it can', () => {
+    const totals = totalsOf([answer('m1', IN), answer('m2', IN, 'new'), answer('m3'), loss('break', 1, null)])
+    expect(totals).toMatchObject({ calls: 3, unpricedCalls: 2, lostToBreaks: { total: null, known: 0 } })
+    expect(totals.spent).toMatchObject({
+      total: null,
+      priced: 10,
+      missing: ['prices of new', 'calls whose usage the log does not have'],
+    })
+    expect(totals.savedByCache).toEqual({ total: null, known: 0 })
+  })
+
+  it('counts side agents, and no error that the engine wrote', () => {
+    const synthetic = answer('m2', IN, '<synthetic>', { isApiErrorMessage: true })
+    const { calls, spent } = totalsOf([answer('m1', IN, 'known', { isSidechain: true }), synthetic])
+    expect([calls, spent.total]).toEqual([1, 10])
+  })
+
+  it('leaves alone what is no figure', () => {
+    const bad = [
+      line({ type: 'system', subtype: 'model_call', modelCall: { id: 7 } }),
+      line({ type: 'system', subtype: 'model_call', modelCall: null }),
+      line({ type: 'system', subtype: 'cache_loss', cacheLoss: { kind: 'break', tokens: 'x', usd: 'y' } }),
+      line({ type: 'system', subtype: 'cache_loss', cacheLoss: { kind: 'other', usd: 3 } }),
+    ]
+    const { calls, breaks, tokensLostToBreaks, lostToBreaks } = totalsOf(bad)
+    expect([calls, breaks, tokensLostToBreaks, lostToBreaks]).toEqual([0, 1, 0, { total: null, known: 0 }])
+  })
+
+  it('is the same taken in at once or record by record, and begins anew on another log', () => {
+    const records = Array.from({ length: 40 }, (_, at) => answer(`m${at >> 1}`, { ...IN, output_tokens: at }))
+    let list = List.of<SessionRecord>()
+    let money = noMoney()
+    for (const record of records) {
+      list = list.push(record)
+      money = advanceMoney(money, list, prices)
+    }
+    expect(moneyTotals(money)).toEqual(totalsOf(records))
+    expect(moneyTotals(money).calls).toBe(20)
+    const other = advanceMoney(money, List.of([answer('x', IN)]), prices)
+    expect(moneyTotals(other)).toEqual(totalsOf([answer('x', IN)]))
+  })
+
+  it('does not count a call again that comes back long after', () => {
+    const many = Array.from({ length: 20 }, (_, at) => answer(`m${at}`, IN))
+    expect(totalsOf([...many, answer('m0', IN)]).calls).toBe(20)
+  })
+})

@@ -1,0 +1,46 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { carriersEndOf } from './next-request.ts'
+
+function compacted(inFront: number, behind: number): Teller {
+  const teller = new Teller()
+  teller.user('Go.')
+  teller.attachment({ type: 'todo' })
+  teller.batch(() => {
+    teller.notice('compact_boundary', { compactMetadata: { trigger: 'auto', preTokens: 1 } })
+    for (let at = 0; at < inFront; at += 1) teller.attachment({ type: 'todo' }, { uuid: `front-${at}` })
+    teller.user('All was done.', { isCompactSummary: true })
+    for (let at = 0; at < behind; at += 1) teller.attachment({ type: 'file' }, { uuid: `behind-${at}` })
+  })
+  return teller
+}
+
+describe('the end of the carriers in front', () => {
+  it.each([
+    [0, 0, null],
+    [0, 2, null],
+    [1, 0, 'front-0'],
+    [3, 2, 'front-2'],
+  ])('with %d in front of the summary and %d behind is %s', (inFront, behind, end) => {
+    const { view, session } = compacted(inFront, behind)
+    expect(carriersEndOf(view, session)).toBe(end)
+  })
+
+  it('is nowhere where nothing was compacted, or the compaction was taken back', () => {
+    const teller = new Teller()
+    teller.attachment({ type: 'todo' })
+    expect(carriersEndOf(teller.view, teller.session)).toBe(null)
+    const undone = compacted(2, 0)
+    undone.notice('compact_undone', { of: undone.view.acts[0]?.uuid ?? '' })
+    expect(carriersEndOf(undone.view, undone.session)).toBe(null)
+  })
+
+  it('is that of the newest compaction', () => {
+    const teller = compacted(2, 0)
+    teller.batch(() => {
+      teller.notice('compact_boundary', { compactMetadata: { trigger: 'auto', preTokens: 1 } })
+      teller.user('More was done.', { isCompactSummary: true })
+    })
+    expect(carriersEndOf(teller.view, teller.session)).toBe(null)
+  })
+})

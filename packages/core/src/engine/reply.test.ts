@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest'
+import type { AssistantMessage } from '../log/record.ts'
+import { collect, overlay, type ReplyEvent } from './reply.ts'
+
+const MESSAGE: AssistantMessage = {
+  id: 'm1',
+  role: 'assistant',
+  model: 'x',
+  content: [],
+  usage: { input_tokens: 3, output_tokens: 0 },
+}
+const STARTED: ReplyEvent = { type: 'reply-started', message: MESSAGE }
+
+describe('collect', () => {
+  it('has nothing where no reply began', () => {
+    expect(collect([{ type: 'reply-alive' }, { type: 'reply-updated', fields: { stop_reason: 'x' } }])).toBe(
+      null,
+    )
+  })
+
+  it('takes the blocks that ended, in the order of their index, with their texts', () => {
+    const reply = collect([
+      STARTED,
+      { type: 'block-started', index: 0, block: { type: 'tool_use', input: {} } },
+      { type: 'block-started', index: 1, block: { type: 'text', text: '' } },
+      {
+        type: 'block-ended',
+        index: 1,
+        block: { type: 'text', text: 'b', n: 1 },
+        raw: '{"type":"text","text":"b","n":1.0}',
+      },
+      { type: 'block-ended', index: 0, block: { type: 'tool_use', input: {} }, cutInput: '{"a' },
+      { type: 'reply-updated', fields: { stop_reason: 'max_tokens' }, usage: { output_tokens: 9 } },
+    ])
+    expect(reply).toEqual({
+      message: {
+        ...MESSAGE,
+        content: [
+          { type: 'tool_use', input: {} },
+          { type: 'text', text: 'b', n: 1 },
+        ],
+        stop_reason: 'max_tokens',
+        usage: { input_tokens: 3, output_tokens: 9 },
+      },
+      rawBlocks: [{ index: 1, text: '{"type":"text","text":"b","n":1.0}' }],
+      cutInputs: [{ index: 0, text: '{"a' }],
+      unfinished: [],
+      others: [],
+    })
+  })
+
+  it('keeps what began and did not end apart from the message', () => {
+    const reply = collect([
+      STARTED,
+      {
+        type: 'block-started',
+        index: 0,
+        block: { type: 'text', text: '' },
+        raw: '{"type":"text","text":"","n":1.0}',
+      },
+      { type: 'block-grew', index: 0, delta: { kind: 'text', text: 'so' } },
+      { type: 'block-grew', index: 0, delta: { kind: 'citation', citation: { n: 2 }, raw: '{"n":2.0}' } },
+      { type: 'block-grew', index: 0, delta: { kind: 'other', value: { type: 'x' } } },
+      { type: 'block-grew', index: 7, delta: { kind: 'text', text: 'for nobody' } },
+    ])
+    expect(reply?.message.content).toEqual([])
+    expect(reply?.unfinished).toEqual([
+      {
+        index: 0,
+        block: { type: 'text', text: 'so', citations: [{ n: 2 }] },
+        raw: '{"type":"text","text":"","n":1.0}',
+        input: '',
+        citations: ['{"n":2.0}'],
+      },
+    ])
+    expect(reply?.others).toEqual([{ index: 0, delta: { type: 'x' } }])
+  })
+})
+
+describe('fields that come late', () => {
+  it('replace those of the block, null too, but never its type', () => {
+    const reply = collect([
+      STARTED,
+      { type: 'block-started', index: 0, block: { type: 'compaction', content: 'x' } },
+      {
+        type: 'block-grew',
+        index: 0,
+        delta: { kind: 'fields', fields: { type: 'y', content: null, extra: 1 } },
+      },
+    ])
+    expect(reply?.unfinished.map(({ block }) => block)).toEqual([
+      { type: 'compaction', content: null, extra: 1 },
+    ])
+  })
+})
+
+describe('overlay', () => {
+  it('replaces, and lets null leave what was there', () => {
+    expect(overlay({ a: 1, b: 2 }, { a: 3, b: null, c: null })).toEqual({ a: 3, b: 2, c: null })
+    expect(overlay({}, { toString: null })).toEqual({ toString: null })
+  })
+})

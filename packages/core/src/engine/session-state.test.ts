@@ -1,0 +1,277 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { announceAct, emptyCacheWatch, UNWATCHED, withWatched } from '../cache/cache-monitor.ts'
+import type { Entry } from '../context/entry.ts'
+import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
+import { DEFAULT_POLICY } from '../policy/create-policy.ts'
+import { createProfile } from '../policy/provider-profile.ts'
+import type { Span } from '../summary/select-span.ts'
+import {
+  type AttemptEnd,
+  advanceTally,
+  afterAttempt,
+  announceEpoch,
+  type Breaker,
+  CLOSED,
+  chainLink,
+  compactedNow,
+  isOpen,
+  type Keeping,
+  NO_TALLY,
+  NONE_PINNED,
+  nextTurn,
+  startTracking,
+  thinkersIn,
+  thinkingLost,
+  watchAct,
+  withPins,
+} from './session-state.ts'
+
+const { auto } = DEFAULT_POLICY.turn
+
+describe('tracking', () => {
+  it('counts turns since the last compaction and names the turn it was made in', () => {
+    const started = nextTurn(nextTurn(startTracking('a'), 'b'), 'c')
+    expect(chainLink(started, auto)).toEqual({ isClose: false, turnsBetween: 2, previousTurn: null })
+    const compacted = compactedNow(started, 'd')
+    expect(compacted).toEqual({ turns: 0, turnId: 'd', compactedIn: 'c' })
+    expect(chainLink(nextTurn(compacted, 'e'), auto)).toEqual({
+      isClose: true,
+      turnsBetween: 1,
+      previousTurn: 'c',
+    })
+  })
+
+  it.each([
+    [auto.closeTurns, true],
+    [auto.closeTurns + 1, false],
+  ])('is close after %i turns: %s', (turns, isClose) => {
+    let tracking = compactedNow(startTracking('a'), 'b')
+    for (let turn = 0; turn < turns; turn += 1) tracking = nextTurn(tracking, `t${turn}`)
+    expect(chainLink(tracking, auto).isClose).toBe(isClose)
+  })
+})
+
+const MINUTE = 60_000
+const at = (minutes: number) => ({ timestamp: new Date(minutes * MINUTE).toISOString() })
+
+describe('the calls of a session', () => {
+  const teller = new Teller('told')
+  teller.user('one', at(0))
+  teller.assistant('a', [{ type: 'text', text: 'x' }], at(1))
+  teller.assistant('a', [{ type: 'text', text: 'of the same response' }], at(2))
+  const early = advanceTally(NO_TALLY, teller.session, 5 * MINUTE)
+  teller.assistant('b', 'y', at(3))
+  teller.assistant('c', 'after lunch', at(60))
+  teller.assistant('side', 'another conversation', { ...at(200), isSidechain: true })
+  teller.assistant('error', 'API error', {
+    ...at(300),
+    isApiErrorMessage: true,
+    message: { id: 'error', role: 'assistant', model: '<synthetic>', content: 'API error' },
+  })
+
+  it('are counted as they come, and the gaps that outlasted the cache', () => {
+    const grown = advanceTally(early, teller.session, 5 * MINUTE)
+    expect(early.runs).toEqual({ calls: 1, lapses: 0 })
+    expect(grown.runs).toEqual({ calls: 3, lapses: 1 })
+    expect(advanceTally(NO_TALLY, teller.session, 5 * MINUTE)).toEqual(grown)
+  })
+
+  it('are counted anew for another lifetime', () => {
+    expect(advanceTally(early, teller.session, 60 * MINUTE).runs).toEqual({ calls: 3, lapses: 0 })
+  })
+})
+
+const SOURCES = ['repl_main_thread', 'agent:review']
+const watched = SOURCES.reduce((watch, source) => withWatched(watch, source, UNWATCHED), emptyCacheWatch())
+
+function announced(record: SessionRecord, teller = new Teller()) {
+  const { sources } = watchAct(watched, record, teller.view)
+  return [...sources.values()].map((source) => source.announced)
+}
+
+const CLEARING: MicrocompactMetadata = {
+  trigger: 'auto',
+  preTokens: 9_000,
+  tokensSaved: 5_000,
+  compactedToolIds: ['a', 'b'],
+  clearedAttachmentUUIDs: [],
+}
+
+describe('acts read off the log', () => {
+  it('are announced to every source that is watched', () => {
+    const record = new Teller().notice('microcompact_boundary', { microcompactMetadata: CLEARING })
+    const clearing = { kind: 'clearing', act: 'cleared 2 results', freedTokens: 5_000 }
+    expect(announced(record)).toEqual([[clearing], [clearing]])
+  })
+
+  it('name what the provider had deleted before where it deletes again', () => {
+    const teller = new Teller()
+    teller.user('Go.')
+    const usage = { input_tokens: 1, output_tokens: 1 }
+    const message = (id: string, more: object) => ({
+      message: { id, role: 'assistant' as const, model: 'm', content: 'Yes.', usage: { ...usage, ...more } },
+    })
+    teller.assistant('m1', 'Yes.', message('m1', { cache_deleted_input_tokens: 700 }))
+    teller.assistant('m2', 'Yes.', message('m2', {}))
+    const microcompactMetadata = { ...CLEARING, way: 'cached' as const, compactedToolIds: ['a'] }
+    const record = teller.notice('microcompact_boundary', { microcompactMetadata })
+    const edits = { kind: 'cache-edits', act: 'cleared 1 result', freedTokens: 5_000, deletedBefore: 700 }
+    expect(announced(record, teller)[0]).toEqual([edits])
+  })
+
+  it.each(['compact_boundary', 'compact_undone', 'clear_undone'])(
+    '%s leaves nothing to expect',
+    (subtype) => {
+      const record = new Teller().notice(subtype, { of: 'x' })
+      const clearing = { kind: 'clearing', act: 'cleared 1 result' } as const
+      const before = announceAct(watched, 'sdk', clearing)
+      const { sources } = watchAct(before, record, new Teller().view)
+      expect([...sources.values()].map((source) => [source.last, source.announced])).toEqual([
+        [null, []],
+        [null, []],
+      ])
+    },
+  )
+
+  it.each([
+    ['what somebody said', () => new Teller().user('Go.')],
+    ['another notice', () => new Teller().notice('pin', {})],
+    ['an act of a side agent', () => new Teller().notice('compact_boundary', { isSidechain: true })],
+    ['a line of another kind', (): SessionRecord => ({ type: 'file-history' })],
+  ])('are none in %s', (_, record) => {
+    expect(watchAct(watched, record(), new Teller().view)).toBe(watched)
+  })
+
+  it('announce nothing where nothing is watched', () => {
+    const watch = emptyCacheWatch()
+    expect(watchAct(watch, new Teller().notice('compact_boundary', {}), new Teller().view)).toBe(watch)
+  })
+})
+
+describe('a new epoch', () => {
+  it('is announced for whatever lies in front of the messages, with all its causes', () => {
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const { sources } = announceEpoch(emptyCacheWatch(), 'sdk', [
+      { kind: 'model', from: 'x', to: 'y' },
+      { kind: 'tools', names },
+      { kind: 'sections', names: ['git'] },
+      { kind: 'parameters', names: ['betas', 'speed'] },
+    ])
+    const act =
+      'changed the model from x to y, defined tools a, b, c and 2 more, rewrote section git, changed parameters betas, speed'
+    const zones = ['model', 'tools', 'system', 'other']
+    expect(sources.get('repl_main_thread')?.announced).toEqual(
+      zones.map((zone) => ({ kind: 'rewrite', zone, act })),
+    )
+  })
+})
+
+const word = (target: unknown, pinned: boolean, more: object = {}) =>
+  ({ type: 'system', subtype: 'pin', pin: { target, pinned }, ...more }) as never
+
+describe('pins', () => {
+  it('are by the newest word on each, in the order of pinning', () => {
+    const pins = withPins(NONE_PINNED, [word('a', true), word('b', true), word('a', false), word('a', true)])
+    expect([...pins]).toEqual(['b', 'a'])
+    expect([...withPins(pins, [word('b', false)])]).toEqual(['a'])
+  })
+
+  it('stay the same object where nothing is said of them', () => {
+    const others = [word(7, true), word('a', true, { isSidechain: true }), { type: 'user' } as never]
+    expect(withPins(NONE_PINNED, others)).toBe(NONE_PINNED)
+  })
+})
+
+const { auto: autoBreaker } = DEFAULT_POLICY.turn
+const failed: AttemptEnd = { kind: 'failed', reason: 'no_summary' }
+const after = (ends: readonly AttemptEnd[]): Breaker =>
+  ends.reduce((breaker, end, index) => afterAttempt(breaker, end, index), CLOSED)
+
+describe('the breaker', () => {
+  it.each<[string, readonly AttemptEnd[], boolean]>([
+    ['nothing tried', [], false],
+    ['two failures', [failed, failed], false],
+    ['three in a row', [failed, failed, failed], true],
+    ['a success between', [failed, failed, { kind: 'committed' }, failed], false],
+    [
+      'what is no failure neither counts nor resets',
+      [failed, { kind: 'aborted' }, failed, { kind: 'blocked' }, { kind: 'nothing-to-do' }, failed],
+      true,
+    ],
+  ])('%s', (_, ends, open) => {
+    expect(isOpen(after(ends), autoBreaker)).toBe(open)
+  })
+
+  it('remembers why, and when', () => {
+    expect(after([{ kind: 'aborted' }, failed])).toEqual({ failures: 1, lastReason: 'no_summary', at: 1 })
+  })
+})
+
+const BOUND = createProfile({ thinking: { binding: 'prefix' } })
+
+function entries(...ids: readonly string[]): readonly Entry[] {
+  const teller = new Teller('told')
+  for (const id of ids) {
+    if (id.startsWith('note')) teller.attachment({ type: 'todo', content: id }, { uuid: id })
+    else
+      teller.assistant(id, [
+        { type: 'thinking', thinking: id, signature: 's' },
+        { type: 'text', text: 'x' },
+      ])
+  }
+  return teller.view.entries.toArray()
+}
+
+const span = (parts: Partial<Span>): Span => ({
+  form: 'full',
+  summarised: [],
+  kept: [],
+  pinned: [],
+  unanswered: [],
+  aside: [],
+  input: [],
+  unpinned: [],
+  pivot: null,
+  movedFrom: null,
+  note: null,
+  ...parts,
+})
+
+const keeping = (parts: Partial<Span>, more: Partial<Keeping> = {}): Keeping => ({
+  span: span(parts),
+  superseded: [],
+  isBlock: false,
+  late: [],
+  ...more,
+})
+
+describe('thinking that a compaction makes invalid', () => {
+  it.each<[string, Keeping, readonly string[]]>([
+    ['all that stands behind a summary', keeping({ form: 'up_to', kept: entries('a', 'b') }), ['a', 'b']],
+    ['nothing that stands in front of it', keeping({ form: 'from', kept: entries('a', 'b') }), []],
+    [
+      'nothing that follows a block directly',
+      keeping({ form: 'up_to', kept: entries('a') }, { isBlock: true }),
+      [],
+    ],
+    ['what is pinned', keeping({ form: 'from', kept: entries('a'), pinned: entries('p') }), ['p']],
+    [
+      'what stands behind something that is left out',
+      keeping({ form: 'from', kept: entries('a', 'note', 'b') }, { superseded: ['note'] }),
+      ['b'],
+    ],
+    ['what came meanwhile', keeping({}, { late: entries('late') }), ['late']],
+  ])('%s', (_, kept, lost) => {
+    expect(thinkingLost(kept, BOUND)).toEqual(lost)
+    expect(thinkingLost(kept, createProfile({ thinking: { binding: 'model' } }))).toEqual([])
+  })
+
+  it('counts each response once, and none whose thinking is gone', () => {
+    const [first] = entries('a')
+    if (first === undefined) throw new Error('there is one')
+    const cleared = { whole: false, thinking: true, results: [], inputs: [] }
+    expect(thinkersIn([first, first, { ...first, cleared }])).toEqual(['a'])
+    expect(thinkersIn([{ ...first, cleared }])).toEqual([])
+  })
+})

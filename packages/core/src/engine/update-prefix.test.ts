@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest'
+import { createPolicy } from '../policy/create-policy.ts'
+import { createProfile } from '../policy/provider-profile.ts'
+import type { Carrier, Offer } from '../sources/context-source.ts'
+import type { Room } from './host.ts'
+import type { Deadlines } from './ports.ts'
+import { boundedCarriers, namesEditBetas, withOwnBetas } from './update-prefix.ts'
+
+const EDITS = { clearThinking: 'clear_thinking', clearToolUses: 'clear_results' }
+const BETAS = [
+  { where: 'edit' as const, name: 'clear_results', betas: ['edits-2025', 'edits-2026'] },
+  { where: 'edit' as const, name: 'clear_thinking', betas: ['edits-2025'] },
+  { where: 'edit' as const, name: 'compact', betas: ['compact-2026'] },
+]
+const BOUND = createProfile({ thinking: { binding: 'prefix' }, contextEdits: EDITS, betas: BETAS })
+const PLAIN = createProfile({ thinking: { binding: 'none' }, contextEdits: EDITS, betas: BETAS })
+const POLICY = createPolicy({})
+
+describe('betas for edits by the provider', () => {
+  it.each([
+    ['are named where thinking is bound', BOUND, POLICY, {}, ['edits-2025']],
+    ['beside those of the host', BOUND, POLICY, { betas: ['other'] }, ['other', 'edits-2025']],
+    ['and not twice', BOUND, POLICY, { betas: ['edits-2025'] }, ['edits-2025']],
+    ['nor where nothing asks for them', PLAIN, POLICY, {}, undefined],
+    [
+      'but where the policy has no other way',
+      PLAIN,
+      createPolicy({ clear: { ways: ['native'] } }),
+      {},
+      ['edits-2025'],
+    ],
+    [
+      'nor where the policy has other ways alone',
+      BOUND,
+      createPolicy({ clear: { ways: ['budget'] } }),
+      {},
+      undefined,
+    ],
+  ])('%s', (_, profile, policy, parameters, betas) => {
+    const named = withOwnBetas(parameters, { profile, policy })
+    expect(named.betas).toEqual(betas)
+    expect(namesEditBetas(named, profile)).toBe(betas !== undefined)
+  })
+
+  it('are not missed where the provider wants none', () => {
+    expect(namesEditBetas({}, createProfile({ contextEdits: EDITS, betas: [] }))).toBe(true)
+  })
+})
+
+/** Time is up for whatever has nothing at once. */
+const deadlines: Deadlines = {
+  within: async (_, work, signal) => {
+    if (signal?.aborted === true) return { ok: false, why: 'aborted' }
+    const late = new Promise<null>((resolve) => setImmediate(() => resolve(null)))
+    const end = await Promise.race([work({ aborted: false }).then((value) => ({ value })), late])
+    return end === null ? { ok: false, why: 'timeout' } : { ok: true, value: end.value }
+  },
+}
+
+const offer: Offer = { id: 'a', attachment: { type: 'todo', content: 'x' }, source: 'memory' }
+
+function carrier(render: Carrier['render']): Carrier {
+  return { name: 'todos', kind: 'host', tellsChanges: false, isWhole: true, limit: () => null, render }
+}
+
+function offered(render: Carrier['render'], signal?: { aborted: boolean }): AsyncIterator<Offer> {
+  const [bounded] = boundedCarriers({ deadlines, carriers: [carrier(render)] } as unknown as Room, signal)
+  if (bounded === undefined) throw new Error('there is one')
+  return bounded.render({} as never)[Symbol.asyncIterator]()
+}
+
+describe('a carrier', () => {
+  it('is handed on as it is', async () => {
+    const offers = offered(async function* () {
+      yield offer
+    })
+    expect([await offers.next(), await offers.next()]).toEqual([
+      { done: false, value: offer },
+      { done: true, value: undefined },
+    ])
+  })
+
+  it('has failed where it hangs', async () => {
+    const offers = offered(async function* () {
+      yield offer
+      await new Promise(() => {})
+    })
+    await offers.next()
+    await expect(offers.next()).rejects.toThrow('took longer than 20 seconds')
+  })
+
+  it('is not asked once the person has called it off', async () => {
+    const offers = offered(
+      async function* () {
+        yield offer
+      },
+      { aborted: true },
+    )
+    await expect(offers.next()).rejects.toThrow('was called off')
+  })
+
+  it('hears that nobody wants more', async () => {
+    const closed: string[] = []
+    const offers = offered(async function* () {
+      try {
+        yield offer
+        yield offer
+      } finally {
+        closed.push('closed')
+      }
+    })
+    await offers.next()
+    await offers.return?.()
+    await Promise.resolve()
+    expect(closed).toEqual(['closed'])
+  })
+})

@@ -1,0 +1,251 @@
+/** Looks through the conversation, newest first, or through one text, line by line. Stops where its work is bounded. */
+
+import type { Block } from '../log/block.ts'
+import { placeOf, recordAt } from '../log/branches.ts'
+import { isObject } from '../log/json.ts'
+import { isKnown, type SessionRecord } from '../log/record.ts'
+import type { Session } from '../log/session.ts'
+import type { HistoryPolicy } from '../policy/policy.ts'
+import { buildMachine, type Machine, matches } from '../retrieve/pattern/machine.ts'
+import { PatternProblem, readPattern } from '../retrieve/pattern/syntax.ts'
+import { headWithin, type Measure } from '../summary/truncate-text.ts'
+import { type Found, recordBody, recordHeading, wholeRecord } from './find-record.ts'
+import type { BlobReader } from './spill.ts'
+
+/** Lines shown of one record, and characters of one line. */
+const MOST_LINES = 3
+const LONGEST_LINE = 300
+
+/** `cursor`: the index of the record to go on with. */
+export async function searchPage(query: Query, finder: Finder, source: HistorySource): Promise<Page> {
+  const { session, policy } = source
+  const found: string[] = []
+  let work = 0
+  let position = startOf(session, query.cursor)
+  for (; position >= 0 && found.length < policy.matches && work < policy.searchSteps; position -= 1) {
+    const hit = await searchRecord(session.branch.at(position) ?? 0, finder, source)
+    work += hit.work
+    if (hit.text === null) continue
+    if (found.length > 0 && isFull([...found, hit.text], source)) break
+    found.push(hit.text)
+  }
+  const next = position < 0 ? null : (session.branch.at(position) ?? null)
+  const heading = found.length === 0 ? nothing(next) : `${found.length} found, newest first:`
+  return { heading, body: found.join('\n'), next }
+}
+
+function nothing(next: number | null): string {
+  return next === null ? 'Nothing found.' : 'Nothing found yet: the search was cut short to bound its time.'
+}
+
+/** The place along the branch from which to go back. */
+function startOf({ branch }: Session, cursor: number | null): number {
+  if (cursor === null) return branch.length - 1
+  let position = branch.length - 1
+  while (position >= 0 && (branch.at(position) ?? 0) > cursor) position -= 1
+  return position
+}
+
+function isFull(found: readonly string[], { measure, pageTokens }: HistorySource): boolean {
+  return measure(found.join('\n')) > pageTokens
+}
+
+async function searchRecord(
+  index: number,
+  finder: Finder,
+  source: HistorySource,
+): Promise<{ readonly text: string | null; readonly work: number }> {
+  const record = await wholeRecord(source, recordAt(source.session, index))
+  const body = recordBody(record)
+  const reach = Math.floor(source.policy.searchSteps / finder.states)
+  const lines = body.slice(0, reach).split('\n').filter(finder.isIn)
+  const work = (Math.min(body.length, reach) + 1) * finder.states
+  if (lines.length === 0) return { text: null, work }
+  const more = lines.length > MOST_LINES ? [`  … ${lines.length - MOST_LINES} more lines`] : []
+  const shown = lines.slice(0, MOST_LINES).map((line) => `  ${shortened(line)}`)
+  return { text: [recordHeading(record), ...shown, ...more].join('\n'), work }
+}
+
+function shortened(line: string): string {
+  return line.length <= LONGEST_LINE ? line : `${line.slice(0, LONGEST_LINE)} …`
+}
+
+interface Asked {
+  readonly query: Query
+  readonly source: HistorySource
+}
+
+/** `cursor`: the number of the line to go on with. */
+export function findInText(found: Found, finder: Finder, { query, source }: Asked): Page {
+  const lines = found.text.split('\n')
+  const shown: string[] = []
+  let work = 0
+  let at = query.cursor ?? 0
+  for (; at < lines.length && shown.length < source.policy.matches; at += 1) {
+    const line = lines[at] ?? ''
+    const isSpent = work > 0 && work + line.length * finder.states > source.policy.searchSteps
+    if (isSpent) break
+    work += (line.length + 1) * finder.states
+    if (!finder.isIn(line)) continue
+    const text = `${at + 1}: ${shortened(line)}`
+    if (shown.length > 0 && isFull([...shown, text], source)) break
+    shown.push(text)
+  }
+  const next = at < lines.length ? at : null
+  const what = shown.length === 0 ? nothing(next) : `${shown.length} lines found, with their numbers:`
+  return { heading: `${found.heading}. ${what}`, body: shown.join('\n'), next }
+}
+
+// What a search looks for in a line: a plain text, or a pattern whose time is bounded. Large and small letters are the same.
+
+export interface Finder {
+  /** Steps for each character looked at. */
+  readonly states: number
+  isIn(line: string): boolean
+}
+
+export function textFinder(text: string): Finder {
+  const wanted = text.toLowerCase()
+  return { states: 1, isIn: (line) => line.toLowerCase().includes(wanted) }
+}
+
+const LONGEST_PATTERN = 500
+
+/** A sentence where it cannot be used. */
+export function patternFinder(pattern: string): Finder | string {
+  if (pattern.length > LONGEST_PATTERN) return `The pattern is longer than ${LONGEST_PATTERN} characters.`
+  try {
+    const machine = buildMachine(readPattern(pattern))
+    return { states: machine.steps.length, isIn: (line) => isIn(machine, line) }
+  } catch (thrown) {
+    if (!(thrown instanceof PatternProblem)) throw thrown
+    return `The pattern cannot be used: ${thrown.message}. Give plain words as "text" instead.`
+  }
+}
+
+function isIn(machine: Machine, line: string): boolean {
+  return matches(machine, line.toLowerCase())
+}
+
+// A stretch of the conversation that counts, in order, record by record; long ones shortened.
+
+/** The part of a page that one record may take: the rest is read by its id. */
+const LARGEST_PART = 4
+
+/** `cursor`: the index of the record to go on with. A sentence where an end of the stretch is not to be found. */
+export function rangePage(query: Query, source: HistorySource): Page | string {
+  const stretch = stretchOf(query, source.session)
+  if (typeof stretch === 'string') return stretch
+  const shown: string[] = []
+  let at = stretch.findIndex((index) => index >= (query.cursor ?? 0))
+  if (at === -1) at = stretch.length
+  for (; at < stretch.length; at += 1) {
+    const text = shortRecord(recordAt(source.session, stretch[at] ?? 0), source)
+    const isFull = shown.length > 0 && source.measure([...shown, text].join('\n')) > source.pageTokens
+    if (isFull) break
+    shown.push(text)
+  }
+  const next = stretch[at] ?? null
+  return { heading: `${stretch.length} records, oldest first:`, body: shown.join('\n'), next }
+}
+
+/** Indices of the records asked for. */
+function stretchOf({ from, to, last }: Query, session: Session): readonly number[] | string {
+  const [first, end] = [edge(session, from, 'from'), edge(session, to, 'to')]
+  if (typeof first === 'string') return first
+  if (typeof end === 'string') return end
+  const branch = session.branch.toArray().filter((index) => isSaid(recordAt(session, index)))
+  const within = branch.filter((index) => index >= (first ?? 0) && index <= (end ?? Number.POSITIVE_INFINITY))
+  return last === null ? within : within.slice(-last)
+}
+
+function edge(session: Session, id: string | null, field: string): number | null | string {
+  if (id === null) return null
+  const place = placeOf(session, id) ?? session.calls.get(id) ?? session.responses.get(id)
+  return place ?? `"${field}": there is no record ${id} in this session.`
+}
+
+function isSaid(record: SessionRecord): boolean {
+  return isKnown(record) && record.type !== 'progress'
+}
+
+function shortRecord(record: SessionRecord, { measure, pageTokens }: HistorySource): string {
+  const body = recordBody(record)
+  const short = headWithin(body, Math.floor(pageTokens / LARGEST_PART), measure)
+  const rest = body.length - short.length
+  const more = rest === 0 ? [] : [`… ${rest} more characters; give ${record.uuid} as "id" for all of it`]
+  return [recordHeading(record), ...(short === '' ? [] : [short]), ...more].join('\n')
+}
+
+// What the history tool was asked for, read from the input a model wrote.
+
+export interface Query {
+  readonly id: string | null
+  /** Lines of what the id stands for, from 1 on. */
+  readonly lines: { readonly from: number; readonly to: number } | null
+  readonly finder: Finder | null
+  /** Ids of the first and the last record; null for the ends of the conversation. */
+  readonly from: string | null
+  readonly to: string | null
+  readonly last: number | null
+  /** Where the page before ended. */
+  readonly cursor: number | null
+}
+
+/** A sentence where the input cannot be read. Models fill in fields they do not need: blank ones count as not given. */
+export function readQuery(given: unknown): Query | string {
+  const input = isObject(given) ? given : {}
+  const [text, pattern] = [textIn(input.text), textIn(input.pattern)]
+  const finder = pattern === null ? (text === null ? null : textFinder(text)) : patternFinder(pattern)
+  if (typeof finder === 'string') return finder
+  const lines = linesIn(input.lines)
+  if (lines === undefined) return '"lines" must be like "120-180".'
+  const query = { id: textIn(input.id), lines, finder, from: textIn(input.from), to: textIn(input.to) }
+  const [last, cursor] = [countIn(input.last), countIn(input.cursor)]
+  if (last === undefined || last === 0) return '"last" must be a whole number of 1 or more.'
+  if (cursor === undefined) return '"cursor" must be one that an answer of this tool gave.'
+  const isAsked =
+    query.id !== null || finder !== null || query.from !== null || query.to !== null || last !== null
+  if (!isAsked) return 'Say what to look for: "id", "text", "pattern", "from" and "to", or "last".'
+  return { ...query, last, cursor }
+}
+
+function textIn(value: unknown): string | null {
+  return typeof value === 'string' && value.trim() !== '' ? value : null
+}
+
+/** A whole number, written as such or as a string; undefined for anything else. */
+function countIn(value: unknown): number | null | undefined {
+  if (value === undefined || value === null || value === '') return null
+  const number = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
+  return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined
+}
+
+function linesIn(value: unknown): Query['lines'] | undefined {
+  if (value === undefined || value === null || value === '') return null
+  const found = /^\s*(\d{1,9})\s*(?:[-–:,]\s*(\d{1,9}))?\s*$/.exec(String(value))
+  if (found === null) return undefined
+  const from = Math.max(1, Number(found[1]))
+  const to = Number(found[2] ?? found[1])
+  return to < from ? undefined : { from, to }
+}
+
+// What the history tool reads from, and the pages it gives.
+
+export interface HistorySource {
+  readonly session: Session
+  /** Null where nothing was ever put aside. */
+  readonly blobs: BlobReader | null
+  readonly policy: HistoryPolicy
+  /** Tokens of a page: `budgets.historyPage`. */
+  readonly pageTokens: number
+  readonly measure: Measure
+}
+
+/** One page: what it is, its text, and where the next one begins. */
+export interface Page {
+  readonly heading: string
+  readonly body: string
+  readonly next: number | null
+  readonly media?: readonly Block[]
+}

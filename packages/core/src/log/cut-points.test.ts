@@ -1,0 +1,85 @@
+import fc from 'fast-check'
+import { Choices, generateSession, Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { blocksOf, isToolResult, isToolUse } from './block.ts'
+import { cutAtOrAfter, cutAtOrBefore, legalCuts, roundsOf } from './cut-points.ts'
+import type { KnownRecord } from './record.ts'
+
+const call = (id: string) => ({ type: 'tool_use', id, name: 'Read', input: {} })
+const recordsOf = (teller: Teller): readonly KnownRecord[] =>
+  teller.view.entries.toArray().map((entry) => entry.record)
+
+function told(): readonly KnownRecord[] {
+  const teller = new Teller()
+  teller.user('go')
+  teller.assistant('m1', [call('c1')])
+  teller.assistant('m1', [call('c2')])
+  teller.result('c2', 'two')
+  teller.result('c1', 'one')
+  teller.assistant('m2', 'done')
+  teller.user('next')
+  teller.assistant('m3', [call('c3')])
+  return recordsOf(teller)
+}
+
+describe('legal cuts', () => {
+  it('never part a response, nor a call from its answer, nor one that waits from what is to come', () => {
+    expect(legalCuts(told())).toEqual([0, 1, 5, 6, 7])
+  })
+
+  it('are found on either side of a place', () => {
+    const records = told()
+    expect([
+      cutAtOrBefore(records, 4),
+      cutAtOrAfter(records, 2),
+      cutAtOrBefore(records, 5),
+      cutAtOrAfter(records, 8),
+    ]).toEqual([1, 5, 5, null])
+  })
+
+  it('make rounds that add up to the whole', () => {
+    expect(roundsOf(told()).map((round) => round.length)).toEqual([1, 4, 1, 1, 1])
+  })
+
+  it('count notices and attachments to the round before them', () => {
+    const teller = new Teller()
+    teller.user('go')
+    teller.notice('turn_duration')
+    teller.assistant('m1', 'done')
+    teller.attachment({ type: 'todo', content: 'x' })
+    expect(roundsOf(recordsOf(teller)).map((round) => round.length)).toEqual([2, 2])
+  })
+
+  it('hold on generated sessions', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200 }), (numbers) => {
+        const records = recordsOf(generateSession(new Choices(numbers)).teller)
+        expect(roundsOf(records).flat()).toEqual(records)
+        for (const cut of legalCuts(records)) expect(tiesAcross(records, cut)).toEqual([])
+      }),
+    )
+  })
+})
+
+/** Ids of responses and answered calls that lie on both sides of the cut. */
+function tiesAcross(records: readonly KnownRecord[], cut: number): readonly string[] {
+  const before = records.slice(0, cut)
+  const behind = records.slice(cut)
+  const responses = (list: readonly KnownRecord[]) =>
+    list.flatMap((record) => (record.type === 'assistant' ? [record.message.id] : []))
+  const calls = (list: readonly KnownRecord[]) =>
+    blocks(list).flatMap((block) => (isToolUse(block) ? [block.id] : []))
+  const answers = (list: readonly KnownRecord[]) =>
+    blocks(list).flatMap((block) => (isToolResult(block) ? [block.tool_use_id] : []))
+  const early = new Set(answers(before))
+  return [
+    ...responses(before).filter((id) => responses(behind).includes(id)),
+    ...calls(before).filter((id) => !early.has(id) && answers(behind).includes(id)),
+  ]
+}
+
+function blocks(records: readonly KnownRecord[]) {
+  return records.flatMap((record) =>
+    record.type === 'user' || record.type === 'assistant' ? blocksOf(record.message.content) : [],
+  )
+}

@@ -1,0 +1,208 @@
+/** From a parsed line to a record: the one door through which logs come in. Says why a line is refused. */
+
+import { TidemarkError } from '../errors.ts'
+import { isBlock } from './block.ts'
+import { isObject } from './json.ts'
+import type { SessionRecord } from './record.ts'
+
+export type Decoded =
+  /** `note`: something of the line was left out. */
+  | { readonly ok: true; readonly record: SessionRecord; readonly note?: string }
+  | { readonly ok: false; readonly why: string }
+
+type Fields = { readonly [key: string]: unknown }
+
+/**
+ * Checks the shape that the rest of the engine relies on and leaves everything else on the record as it is.
+ * A kind we do not know is a record too: it keeps its place.
+ */
+export function decodeRecord(value: unknown): Decoded {
+  if (!isObject(value)) return refuse('a record is a JSON object')
+  if (typeof value.type !== 'string') return refuse('a record says its type')
+  const why = problemOf(value, value.type)
+  if (why !== null) return refuse(why)
+  const { value: kept, ...noted } = withoutBadUsage(value)
+  return { ok: true, record: kept as unknown as SessionRecord, ...noted }
+}
+
+function problemOf(value: Fields, type: string): string | null {
+  switch (type) {
+    case 'user':
+      return linkProblem(value) ?? userProblem(value.message)
+    case 'assistant':
+      return linkProblem(value) ?? assistantProblem(value.message)
+    case 'attachment':
+      return (
+        linkProblem(value) ?? (isObject(value.attachment) ? null : 'an attachment record has an attachment')
+      )
+    case 'system':
+      return linkProblem(value) ?? systemProblem(value)
+    case 'progress':
+      return linkProblem(value)
+    default:
+      return otherProblem(value)
+  }
+}
+
+function linkProblem(value: Fields): string | null {
+  if (typeof value.uuid !== 'string' || value.uuid === '') return 'a record has a uuid'
+  const parent = value.parentUuid
+  if (parent !== null && parent !== undefined && typeof parent !== 'string')
+    return 'parentUuid is a uuid or null'
+  return flagProblem(value)
+}
+
+const FLAGS = ['isSidechain', 'isMeta', 'isCompactSummary', 'isVisibleInTranscriptOnly', 'isApiErrorMessage']
+
+function flagProblem(value: Fields): string | null {
+  const bad = FLAGS.find((flag) => flagIsBad(value[flag]))
+  return bad === undefined ? null : `${bad} is true or false`
+}
+
+function flagIsBad(flag: unknown): boolean {
+  return flag !== undefined && flag !== null && typeof flag !== 'boolean'
+}
+
+function userProblem(message: unknown): string | null {
+  if (!isObject(message)) return 'a user record has a message'
+  if (message.role !== 'user' && message.role !== 'system')
+    return 'the role of a user record is user or system'
+  return contentProblem(message.content)
+}
+
+function assistantProblem(message: unknown): string | null {
+  if (!isObject(message)) return 'an assistant record has a message'
+  if (typeof message.id !== 'string') return 'the message of an assistant record has an id'
+  if (typeof message.model !== 'string') return 'the message of an assistant record names its model'
+  return contentProblem(message.content)
+}
+
+const FIGURES = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
+
+/** Figures that are no numbers are worth less than what was said: they go, the record stays. */
+function withoutBadUsage(value: Fields): { readonly value: Fields; readonly note?: string } {
+  const { message } = value
+  if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
+  const { usage, ...rest } = message
+  if (isObject(usage) && FIGURES.every((field) => usage[field] == null || typeof usage[field] === 'number'))
+    return { value }
+  return { value: { ...value, message: rest }, note: 'usage that is no figures was left out' }
+}
+
+function contentProblem(content: unknown): string | null {
+  if (typeof content === 'string') return null
+  if (!Array.isArray(content)) return 'the content of a message is a string or a list of blocks'
+  const bad = content.findIndex((block) => !isBlock(block))
+  return bad === -1 ? null : `block ${bad} of the content is an object with a type`
+}
+
+function systemProblem(value: Fields): string | null {
+  switch (value.subtype) {
+    case 'compact_boundary':
+      return compactProblem(value.compactMetadata)
+    case 'compact_undone':
+    case 'clear_undone':
+      return typeof value.of === 'string' ? null : 'an undo names the boundary it takes back'
+    case 'pin':
+      return pinProblem(value.pin)
+    case 'epoch':
+      return isObject(value.epoch) ? null : 'an epoch record has an epoch'
+    case 'delta':
+      return isObject(value.delta) ? null : 'a delta record has a delta'
+    default:
+      return null
+  }
+}
+
+function compactProblem(metadata: unknown): string | null {
+  if (metadata === undefined || metadata === null) return null
+  if (!isObject(metadata)) return 'compactMetadata is an object'
+  const { preservedMessages, unansweredMessages, preservedSegment } = metadata
+  if (keptIsBad(preservedMessages)) return 'preservedMessages has an anchorUuid and a list of uuids'
+  if (keptIsBad(unansweredMessages)) return 'unansweredMessages has an anchorUuid and a list of uuids'
+  if (preservedSegment != null && !isObject(preservedSegment)) return 'preservedSegment is an object'
+  return null
+}
+
+function keptIsBad(kept: unknown): boolean {
+  if (kept === undefined || kept === null) return false
+  return !isObject(kept) || typeof kept.anchorUuid !== 'string' || !isStrings(kept.uuids)
+}
+
+function pinProblem(pin: unknown): string | null {
+  const good = isObject(pin) && typeof pin.target === 'string' && typeof pin.pinned === 'boolean'
+  return good ? null : 'a pin names its target and says whether it is pinned'
+}
+
+function isStrings(value: unknown): boolean {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
+function otherProblem(value: Fields): string | null {
+  const uuid = value.uuid
+  return uuid === undefined || uuid === null || typeof uuid === 'string' ? null : 'a uuid is a string'
+}
+
+function refuse(why: string): Decoded {
+  return { ok: false, why }
+}
+
+// The version of a log and the way from every older one to the present: a log names its version in its first
+// line and is brought up to date as it is read, never rewritten.
+
+/** The first line of a log, and of every later part that was written in another version. It has no position. */
+export interface LogHeader {
+  readonly type: 'tidemark'
+  readonly format: 'tidemark-session'
+  readonly version: number
+  readonly sessionId: string
+  readonly timestamp: string
+}
+
+/** A line as parsed, before it is known to be a record. */
+export type ParsedLine = { readonly [field: string]: unknown }
+
+/** Turns a line of one version into the same line of the next. */
+export type Upcast = (line: ParsedLine) => ParsedLine
+
+/** `UPCASTS[0]` leads from version 1 to version 2, and so on: the present version follows from their number. */
+export const UPCASTS: readonly Upcast[] = []
+
+export const LOG_VERSION: number = versionAfter(UPCASTS)
+
+export function versionAfter(upcasts: readonly Upcast[]): number {
+  return upcasts.length + 1
+}
+
+export function newHeader(sessionId: string, timestamp: string): LogHeader {
+  return { type: 'tidemark', format: 'tidemark-session', version: LOG_VERSION, sessionId, timestamp }
+}
+
+export function isHeader(line: ParsedLine): boolean {
+  return line.type === 'tidemark'
+}
+
+/** The version a header names; null where it names none that can be. */
+export function versionOf(header: ParsedLine, upcasts: readonly Upcast[] = UPCASTS): number | null {
+  const { format, version } = header
+  if (format !== 'tidemark-session' || !isVersion(version)) return null
+  const known = versionAfter(upcasts)
+  if (version <= known) return version
+  throw new TidemarkError(
+    'newer-format',
+    `This session was written in format version ${version}, and this tidemark reads up to version ${known}: update tidemark to open it.`,
+    { details: { version, known } },
+  )
+}
+
+/** Brings one line of `version` up to the present version. */
+export function upcastLine(line: ParsedLine, version: number, upcasts: readonly Upcast[] = UPCASTS): unknown {
+  let present: unknown = line
+  for (let step = version; step <= upcasts.length && isObject(present); step += 1)
+    present = upcasts[step - 1]?.(present)
+  return present
+}
+
+function isVersion(version: unknown): version is number {
+  return Number.isSafeInteger(version) && Number(version) >= 1
+}

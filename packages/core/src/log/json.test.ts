@@ -1,0 +1,135 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { firstNonJson, isTooDeep, jsonBytes, MAX_DEPTH, utf8Length } from './json.ts'
+
+function lists(levels: number): unknown {
+  return JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+}
+
+function objects(levels: number): unknown {
+  return JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)
+}
+
+const cycle: Record<string, unknown> = {}
+cycle.within = { itself: cycle }
+
+describe('isTooDeep', () => {
+  it.each([
+    [1, false],
+    [MAX_DEPTH, false],
+    [MAX_DEPTH + 1, true],
+    [20_000, true],
+  ])('%i levels: %s', (levels, expected) => {
+    expect([isTooDeep(lists(levels)), isTooDeep(objects(levels))]).toEqual([expected, expected])
+  })
+
+  it('counts levels, not values', () => {
+    expect(isTooDeep(Array.from({ length: 5_000 }, () => ({ a: [1] })))).toBe(false)
+    expect([isTooDeep(null), isTooDeep('text'), isTooDeep(undefined)]).toEqual([false, false, false])
+  })
+
+  it('of a value that holds itself is true', () => {
+    expect(isTooDeep(cycle)).toBe(true)
+  })
+})
+
+describe('firstNonJson', () => {
+  // biome-ignore lint/suspicious/noSparseArray: that is what is asked about
+  const gap = [, 1]
+  it.each<[string, unknown, string | null]>([
+    ['an object', { a: [1, 'x', null, { b: false }] }, null],
+    ['an object without prototype', Object.assign(Object.create(null), { a: 1 }), null],
+    ['an own key named __proto__', JSON.parse('{"__proto__":[1]}'), null],
+    ['undefined', { a: [1, undefined] }, 'a.1'],
+    ['NaN', { a: { b: Number.NaN } }, 'a.b'],
+    ['a Date', new Date(0), '(value)'],
+    ['a cycle', cycle, 'within.itself'],
+    ['a gap in a list', { a: gap }, 'a.0'],
+    ['a list of gaps', { a: new Array(3) }, 'a.0'],
+    ['a list with a field of its own', { a: Object.assign([1], { extra: 1 }) }, 'a'],
+    ['a gap that a field makes up for', Object.assign(gap.slice(), { extra: 1 }), '0'],
+    ['as many levels as may be', lists(MAX_DEPTH), null],
+  ])('of %s', (_name, value, expected) => {
+    expect(firstNonJson(value)).toBe(expected)
+  })
+
+  it('names a place in what is nested too deeply, however deep it goes on', () => {
+    for (const levels of [MAX_DEPTH + 1, 20_000])
+      expect(firstNonJson(lists(levels))).toBe(Array.from({ length: MAX_DEPTH }, () => '0').join('.'))
+  })
+
+  it('passes what a JSON round trip leaves as it is, and all of it', () => {
+    fc.assert(
+      fc.property(fc.anything({ withSparseArray: true, withNullPrototype: true }), (value) => {
+        if (firstNonJson(value) === null)
+          expect(JSON.parse(JSON.stringify(value))).toEqual(withoutMinus(value))
+      }),
+      { numRuns: 1000 },
+    )
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(firstNonJson(value)).toBe(null)
+      }),
+    )
+  })
+})
+
+/** -0 is the one thing that passes and that JSON changes. */
+function withoutMinus(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutMinus)
+  if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? 0 : value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutMinus(item)]))
+}
+
+const encoder = new TextEncoder()
+
+describe('utf8Length', () => {
+  it.each([
+    ['', 0],
+    ['a', 1],
+    ['\u007f', 1],
+    ['\u0080', 2],
+    ['\u07ff', 2],
+    ['\u0800', 3],
+    ['\uffff', 3],
+    ['😀', 4],
+    ['\ud83d', 3],
+    ['\ude00', 3],
+    ['\ud83d\ud83d\ude00', 7],
+    ['a\ud83d', 4],
+  ])('%j takes %i bytes', (text, bytes) => {
+    expect(utf8Length(text)).toBe(bytes)
+  })
+
+  it('agrees with the platform on any string', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.string({ unit: fc.nat(0xffff).map((unit) => String.fromCharCode(unit)) }),
+    )
+    fc.assert(
+      fc.property(text, (value) => {
+        expect(utf8Length(value)).toBe(encoder.encode(value).length)
+      }),
+    )
+  })
+})
+
+describe('jsonBytes', () => {
+  it('agrees with the platform on any JSON', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(jsonBytes(value)).toBe(encoder.encode(JSON.stringify(value)).length)
+      }),
+    )
+  })
+
+  it('says null where there is no JSON', () => {
+    const cycle: Record<string, unknown> = {}
+    cycle.self = cycle
+    expect([cycle, 1n, { deep: [2n] }].map(jsonBytes)).toEqual([null, null, null])
+  })
+
+  it('counts what is left out as the null that stands for it in a list', () => {
+    expect(jsonBytes(undefined)).toBe(4)
+  })
+})

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { optimalTrigger, usualOutlook } from './plan-input.ts'
+
+const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
+const QUESTION = {
+  context: 158_000,
+  outlook: { after: 54_000, summary: 3_000, carried: 10_000 },
+  growthPerCall: 1_163,
+  write: 'write5m' as const,
+  isWarm: true,
+}
+
+describe('the size from which a compaction pays', () => {
+  it.each([
+    [0.1, 83_197],
+    [0.05, 93_741],
+    [0.025, 109_074],
+  ])('reads at %f of the input: %i tokens', (read, tokens) => {
+    expect(optimalTrigger({ ...QUESTION, rates: rates(read) })?.tokens).toBe(tokens)
+  })
+
+  it.each([
+    ['on a cached prefix', true, 5.6],
+    ['on none', false, 22.8],
+  ])('pays back %s in %f calls', (_, isWarm, calls) => {
+    const outlook = { after: 52_000, summary: 3_000, carried: 20_000 }
+    // A prefix that is not shared is written, at 1.25, by those who cache it; here it is plain input.
+    const paid = optimalTrigger({ ...QUESTION, outlook, rates: { ...rates(0.1), input: 1.25 }, isWarm })
+    expect(paid?.breakEvenCalls).toBeCloseTo(calls, 1)
+  })
+
+  it('cannot be told without prices or growth', () => {
+    expect(optimalTrigger({ ...QUESTION, rates: { ...rates(0.1), cacheRead: null } })).toBeNull()
+    expect(optimalTrigger({ ...QUESTION, rates: rates(0) })).toBeNull()
+    expect(optimalTrigger({ ...QUESTION, rates: rates(0.1), growthPerCall: 0 })).toBeNull()
+  })
+
+  it('goes by what compactions usually leave until there has been one', () => {
+    expect(usualOutlook(30_000)).toEqual({ after: 53_000, summary: 3_000, carried: 20_000 })
+  })
+})

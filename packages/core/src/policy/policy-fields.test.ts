@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest'
+import { nearest } from './policy-fields.ts'
+
+const known = ['keep', 'targetTokens', 'minimumFreedTokens', 'ttl']
+
+describe('nearest', () => {
+  it.each([
+    ['keeep', 'keep'],
+    ['kepe', 'keep'],
+    ['ekpe', 'keep'],
+    ['KEEP', 'keep'],
+    ['tragetTokens', 'targetTokens'],
+    ['targetToken', 'targetTokens'],
+    ['minimumFreeTokens', 'minimumFreedTokens'],
+    ['tll', 'ttl'],
+    ['t', 'ttl'],
+    ['unheardOf', null],
+    ['xyz', null],
+    ['', null],
+  ])('%s → %s', (given, expected) => {
+    expect(nearest(given, known)).toBe(expected)
+  })
+
+  it('has nothing to offer where nothing is known', () => {
+    expect(nearest('keep', [])).toBe(null)
+  })
+})

@@ -1,0 +1,66 @@
+/** Markers that a host brought along go, and lists that grow stay lists that grew out of each other. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { FlatMessage } from '../context/message-parts.ts'
+import { List } from '../log/append-list.ts'
+import type { Block } from '../log/block.ts'
+import { type Unmarked, unmarkedMessage, unmarkedMessages } from './build-request.ts'
+
+const MARK = { cache_control: { type: 'ephemeral' } }
+const said = (content: FlatMessage['message']['content']): FlatMessage => ({
+  message: { role: 'user', content },
+  origins: ['r'],
+})
+const text = (fields: object = {}): Block => ({ type: 'text', text: 'x', ...fields })
+const result = (...content: readonly Block[]): Block => ({ type: 'tool_result', tool_use_id: 't', content })
+
+describe('a message', () => {
+  it.each<[string, Block, Block]>([
+    ['with a marker', text(MARK), text()],
+    ['with one that says nothing', text({ cache_control: null }), text()],
+    ['with one inside a result', result(text(), text(MARK)), result(text(), text())],
+    ['with both', { ...result(text(MARK)), ...MARK }, result(text())],
+  ])('%s loses it, and nothing else', (_, given, expected) => {
+    const { message } = unmarkedMessage(said([text(), given]))
+    expect(message.content).toStrictEqual([text(), expected])
+  })
+
+  it.each([said('words'), said([text(), result(text())])])('without one stays the same object', (message) => {
+    expect(unmarkedMessage(message)).toBe(message)
+  })
+
+  it('keeps the exact text of the other blocks', () => {
+    const raw = new Map([
+      [0, '{"type":"text","text":"x"}'],
+      [1, '{"type":"text","text":"x","cache_control":{}}'],
+    ])
+    expect(unmarkedMessage({ ...said([text(), text(MARK)]), raw }).raw).toEqual(new Map([[0, raw.get(0)]]))
+  })
+})
+
+describe('a list', () => {
+  const messages = fc.array(fc.boolean().map((isMarked) => said([text(isMarked ? MARK : {})])))
+
+  it('without any is the list that was given', () => {
+    const given = { frozen: List.of([said('a'), said([text()])]), tail: [said('b')] }
+    const { frozen, tail } = unmarkedMessages(given)
+    expect([frozen === given.frozen, tail === given.tail]).toEqual([true, true])
+  })
+
+  it('taken in as it grew is the list taken in at once, and extends what it was', () => {
+    fc.assert(
+      fc.property(messages, (all) => {
+        let given = List.of<FlatMessage>()
+        let made: Unmarked | undefined
+        for (const message of all) {
+          given = given.push(message)
+          const next: Unmarked = unmarkedMessages({ frozen: given, tail: [] }, made)
+          expect(made === undefined || next.frozen.extends(made.frozen)).toBe(true)
+          made = next
+        }
+        const atOnce = unmarkedMessages({ frozen: given, tail: [] })
+        expect(made?.frozen.toArray() ?? []).toEqual(atOnce.frozen.toArray())
+      }),
+    )
+  })
+})

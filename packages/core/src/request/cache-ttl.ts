@@ -1,0 +1,191 @@
+/**
+ * How long the cache is asked to live. Switches, the policy and the account answer once for the session; where
+ * none does, the session's own gaps and the prices decide, once for each epoch. The answer is written into the
+ * epoch: a change in the middle would change the bytes.
+ */
+
+import type { Rates } from '../cost/prices.ts'
+import { recordAt } from '../log/branches.ts'
+import { type EpochTtl, isKnown, type KnownRecord, SYNTHETIC_MODEL } from '../log/record.ts'
+import type { Session } from '../log/session.ts'
+import type { CachePolicy } from '../policy/policy.ts'
+import type { CacheRules, CacheTtl } from '../policy/provider-profile.ts'
+import type { Switches, SwitchName } from '../policy/switches.ts'
+import { contextOf } from '../tokens/usage.ts'
+
+export interface Entitlement {
+  /** The account gets an hour at no extra price. */
+  readonly isEntitled: boolean
+  /** It has used up what it is entitled to. */
+  readonly isOverage: boolean
+}
+
+export interface TtlQuestion {
+  readonly policy: CachePolicy
+  readonly cache: CacheRules
+  readonly switches: Switches
+  /** The platform whose own opt-in counts. */
+  readonly isBedrock?: boolean
+  readonly entitlement?: Entitlement
+  /** Who asks: `repl_main_thread`, `sdk`, `agent:review` … */
+  readonly source: string
+  /** The last word in this session, from the epoch that stands. */
+  readonly latched?: EpochTtl | undefined
+  /** Asked for only where nothing stronger answers: it may take reading the log. */
+  readonly gaps: () => GapTally
+  readonly rates: Rates | null
+  /** A person answers: what counts before enough gaps were seen. */
+  readonly isInteractive: boolean
+}
+
+/** Decided by what was seen; anything else holds for the life of the session. */
+const SEEN: ReadonlySet<string> = new Set(['gaps', 'interactive', 'unattended'])
+/** Calls below which gaps say nothing yet. */
+const ENOUGH_CALLS = 20
+
+/** The lifetime for the epoch that begins. */
+export function chooseTtl(question: TtlQuestion): EpochTtl {
+  const { latched } = question
+  if (latched !== undefined && !SEEN.has(latched.because)) return latched
+  return fixed(question) ?? fromSeen(question)
+}
+
+/** The answers that hold for the session, the strongest first. */
+function fixed(question: TtlQuestion): EpochTtl | null {
+  const { policy, cache, entitlement } = question
+  const { long, short } = lifetimes(cache)
+  const isSet = (name: SwitchName): boolean => question.switches.set.includes(name)
+  if (isSet('FORCE_PROMPT_CACHING_5M')) return { name: short.name, because: 'FORCE_PROMPT_CACHING_5M' }
+  if (isSet('ENABLE_PROMPT_CACHING_1H')) return { name: long.name, because: 'ENABLE_PROMPT_CACHING_1H' }
+  if (question.isBedrock === true && isSet('ENABLE_PROMPT_CACHING_1H_BEDROCK'))
+    return { name: long.name, because: 'ENABLE_PROMPT_CACHING_1H_BEDROCK' }
+  if (policy.ttl !== 'auto')
+    return { name: policy.ttl === '1h' ? long.name : short.name, because: 'cache.ttl' }
+  const isGiven = entitlement?.isEntitled === true && !entitlement.isOverage
+  const isListed = policy.oneHourSources.some((pattern) => matches(pattern, question.source))
+  return isGiven && isListed ? { name: long.name, because: 'entitled' } : null
+}
+
+function fromSeen(question: TtlQuestion): EpochTtl {
+  const { cache, isInteractive } = question
+  const { long, short } = lifetimes(cache)
+  const saves = savedSoFar(question)
+  if (saves !== null) return { name: saves > 0 ? long.name : short.name, because: 'gaps' }
+  return isInteractive
+    ? { name: long.name, because: 'interactive' }
+    : { name: short.name, because: 'unattended' }
+}
+
+function savedSoFar({ gaps, rates }: TtlQuestion): number | null {
+  if (rates === null) return null
+  const seen = gaps()
+  return seen.calls < ENOUGH_CALLS ? null : longLifeSaves(seen, rates)
+}
+
+/** The lifetime of the markers of one request: short-lived sources never ask for more than they use. */
+export function ttlFor(epoch: EpochTtl | undefined, source: string, rules: TtlRules): string {
+  const { policy, cache } = rules
+  const { short } = lifetimes(cache)
+  const isBrief = policy.fiveMinuteSources.some((pattern) => matches(pattern, source))
+  return isBrief || epoch === undefined ? short.name : epoch.name
+}
+
+export interface TtlRules {
+  readonly policy: CachePolicy
+  readonly cache: CacheRules
+}
+
+/** A pattern is the whole of a source, or its beginning where it ends in a star. */
+function matches(pattern: string, source: string): boolean {
+  return pattern.endsWith('*') ? source.startsWith(pattern.slice(0, -1)) : source === pattern
+}
+
+// Whether an hour's cache pays, by the session's own gaps. A longer life costs more to write, every time; it
+// saves writing the whole prefix again after each gap that outlasts the shorter one. With r, s and l the prices
+// of reading, of a short write and of a long one, over the calls seen so far:
+//
+//   an hour pays where   lapsed · (s − r)  >  (added + lost) · (l − s)
+//
+// `lapsed` are the prefixes met again after a gap that only the longer life outlasts, `lost` those after a gap
+// that outlasts both, `added` what each call wrote besides.
+
+/** Running sums in tokens; the cost of a call does not depend on how many there were. */
+export interface GapTally {
+  readonly calls: number
+  readonly added: number
+  readonly lapsed: number
+  readonly lost: number
+}
+
+export const NO_GAPS: GapTally = { calls: 0, added: 0, lapsed: 0, lost: 0 }
+
+export interface TimedCall {
+  /** From the start of the call before to the start of this one; a lifetime counts from there. Null for the first. */
+  readonly gapMs: number | null
+  /** Tokens that the call before left in the cache, or would have. */
+  readonly prefix: number
+  /** Tokens of this call that were not in it. */
+  readonly added: number
+}
+
+export function tallyGap(tally: GapTally, call: TimedCall, cache: CacheRules): GapTally {
+  const { long, short } = lifetimes(cache)
+  const gap = call.gapMs ?? 0
+  const outlasts = (ttl: CacheTtl): boolean => gap < ttl.seconds * 1000
+  const isLapsed = !outlasts(short) && outlasts(long)
+  return {
+    calls: tally.calls + 1,
+    added: tally.added + call.added,
+    lapsed: tally.lapsed + (isLapsed ? call.prefix : 0),
+    lost: tally.lost + (outlasts(long) ? 0 : call.prefix),
+  }
+}
+
+/** The lifetime a marker has by default, and the longest there is. */
+export function lifetimes({ ttls, defaultTtl }: CacheRules): {
+  readonly long: CacheTtl
+  readonly short: CacheTtl
+} {
+  const none = { name: defaultTtl, seconds: 0 }
+  return { long: ttls[0] ?? none, short: ttls.find(({ name }) => name === defaultTtl) ?? none }
+}
+
+/** Dollars per million tokens saved by the longer life over the calls seen; null where a price is not known. */
+export function longLifeSaves(tally: GapTally, rates: Rates): number | null {
+  const { cacheRead, write5m, write1h } = rates
+  if (cacheRead === null || write5m === null || write1h === null) return null
+  return tally.lapsed * (write5m - cacheRead) - (tally.added + tally.lost) * (write1h - write5m)
+}
+
+// The gaps of a session that is opened again, read off its log: each response tells when it was asked for and how large.
+
+interface Walk {
+  readonly tally: GapTally
+  /** When the newest record came that is no response: a request starts no earlier. */
+  readonly saidAt: number
+  readonly response: string | null
+  /** When the call before started, and what it left. */
+  readonly askedAt: number | null
+  readonly prefix: number
+}
+
+export function recallGaps(session: Session, cache: CacheRules): GapTally {
+  let walk: Walk = { tally: NO_GAPS, saidAt: Number.NaN, response: null, askedAt: null, prefix: 0 }
+  for (const index of session.branch) {
+    const record = recordAt(session, index)
+    if (isKnown(record)) walk = step(walk, record, cache)
+  }
+  return walk.tally
+}
+
+function step(walk: Walk, record: KnownRecord, cache: CacheRules): Walk {
+  if (record.type !== 'assistant') return { ...walk, saidAt: Date.parse(record.timestamp) }
+  const { id, model, usage } = record.message
+  const prompt = contextOf(usage)
+  if (id === walk.response || model === SYNTHETIC_MODEL || prompt === 0 || Number.isNaN(walk.saidAt))
+    return walk
+  const { askedAt, saidAt, prefix } = walk
+  const gapMs = askedAt === null ? null : saidAt - askedAt
+  const tally = tallyGap(walk.tally, { gapMs, prefix, added: Math.max(0, prompt - prefix) }, cache)
+  return { ...walk, tally, response: id, askedAt: saidAt, prefix: prompt }
+}

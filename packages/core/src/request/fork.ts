@@ -1,0 +1,179 @@
+/**
+ * A request that shares the prefix of another so as to read its cache. It takes everything from the request its
+ * parent really sent and adds messages of its own; whatever would change the cache's key is refused, not obeyed.
+ */
+
+import type { FlatMessage } from '../context/message-parts.ts'
+import type { ApiMessage } from '../context/payload.ts'
+import type { Usage } from '../log/record.ts'
+import type { Profile } from '../policy/provider-profile.ts'
+import { billedParts } from '../tokens/usage.ts'
+import {
+  blocksIn,
+  countMessages,
+  type MessageList,
+  messageAt,
+  messageCount,
+  sharedBlocks,
+} from './block-index.ts'
+import {
+  type AssembledRequest,
+  blocksOfRequest,
+  unmarkedMessage,
+  unmarkedMessages,
+  unmarkedOf,
+} from './build-request.ts'
+import type { PlannedMarker } from './cache-markers.ts'
+
+/**
+ * System prompt, tools, model, thinking, betas, output settings, context management, cache edits and messages,
+ * as they were sent. Values, so that the parent can go on while a fork is under way.
+ */
+export interface CacheSafeParams {
+  readonly sent: AssembledRequest
+  readonly profile: Profile
+}
+
+/** To be taken from the request that went out, not from what the next one would be. */
+export function captureParams(sent: AssembledRequest, profile: Profile): CacheSafeParams {
+  return { sent, profile }
+}
+
+export interface ForkOptions {
+  /** The lifetime for this source (`ttlFor`); null: caching is off. */
+  readonly ttl: string | null
+  /** Request fields the caller would like to be otherwise. None is obeyed: see `ForkRefusal`. */
+  readonly overrides?: Readonly<Record<string, unknown>>
+}
+
+export interface ForkRefusal {
+  readonly ok: false
+  readonly reason: 'override'
+  readonly fields: readonly string[]
+  readonly message: string
+}
+
+export interface Fork {
+  readonly ok: true
+  readonly request: AssembledRequest
+  /** Its tools are declared, as the parent's are, and denied by the host when called; never by `tool_choice`. */
+  readonly tools: 'denied-locally'
+}
+
+export type ForkOutcome = Fork | ForkRefusal
+
+/** A message of the fork's own, or one of the conversation with where it comes from. */
+export type ForkMessage = ApiMessage | FlatMessage
+
+/** `added` comes behind all that the parent sent. */
+export function fork(
+  params: CacheSafeParams,
+  added: readonly ForkMessage[],
+  options: ForkOptions,
+): ForkOutcome {
+  const fields = Object.keys(options.overrides ?? {})
+  if (fields.length > 0) return refusalOf(fields)
+  const { sent, profile } = params
+  const own = added.map(flatOf)
+  const messages = withAdded(sent.messages, sent.ttl === null ? own : own.map(unmarkedMessage), profile)
+  const counted = countMessages(messages, profile.cache.collapsesToolRuns, sent.counted)
+  const markers = options.ttl === null ? [] : readingMarker(sent, profile, options.ttl)
+  return {
+    ok: true,
+    tools: 'denied-locally',
+    request: { ...sent, messages, counted, markers, ttl: options.ttl },
+  }
+}
+
+/** Only the block that carried the parent's last marker has one, so the fork reads there and writes nothing. */
+function readingMarker(
+  { markers }: AssembledRequest,
+  { cache }: Profile,
+  ttl: string,
+): readonly PlannedMarker[] {
+  const last = markers.at(-1)
+  if (last === undefined) return []
+  const asks = ttl !== cache.defaultTtl && cache.ttls.some(({ name }) => name === ttl)
+  return [{ ...last, control: { type: 'ephemeral', ...(asks ? { ttl } : {}) } }]
+}
+
+/** Where a role may not come twice in a row, the first message added goes on with the parent's last. */
+function withAdded(parent: MessageList, added: readonly FlatMessage[], profile: Profile): MessageList {
+  const [first, ...rest] = added
+  const last = parent.tail.at(-1)
+  const joins = profile.roles.consecutive === 'refused' && last?.message.role === first?.message.role
+  if (first === undefined || last === undefined || !joins)
+    return { ...parent, tail: [...parent.tail, ...added] }
+  return { ...parent, tail: [...parent.tail.slice(0, -1), joined(last, first), ...rest] }
+}
+
+function flatOf(message: ForkMessage): FlatMessage {
+  return isFlat(message) ? message : { message, origins: [] }
+}
+
+function isFlat(message: ForkMessage): message is FlatMessage {
+  return 'origins' in message && 'message' in message
+}
+
+function joined(one: FlatMessage, other: FlatMessage): FlatMessage {
+  return { ...one, message: { ...one.message, content: [...blocksIn(one), ...blocksIn(other)] } }
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  max_tokens:
+    'it would change the thinking budget, and the thinking budget is part of what the cache is kept under',
+  tool_choice: 'it alone would miss every message in the cache; calls are denied by the host instead',
+  model: 'a cache belongs to one model',
+  tools: 'tools come first in the prefix, so that nothing of it would be read',
+  system: 'the system prompt comes before all messages, so that none of them would be read',
+}
+
+function refusalOf(fields: readonly string[]): ForkRefusal {
+  const told = fields.map(
+    (field) => `${field}: ${WHY[field] ?? 'it may be part of what the cache is kept under'}`,
+  )
+  const message = `A fork sends what its parent sent. ${told.join('; ')}. Send a request of its own instead.`
+  return { ok: false, reason: 'override', fields, message }
+}
+
+/** The share of a call's prompt that came out of the cache, 0 to 1; null for one that had none. */
+export function readShare(usage: Usage): number | null {
+  const parts = billedParts(usage).map(({ tokens }) => tokens)
+  const read = parts.reduce((sum, { cacheRead }) => sum + cacheRead, 0)
+  const all = parts.reduce(
+    (sum, { cacheRead, input, write5m, write1h }) => sum + cacheRead + input + write5m + write1h,
+    0,
+  )
+  return all === 0 ? null : read / all
+}
+
+// What a conversation has said since a request was sent: what a fork of that request must add to show all of it.
+
+/** Null where the conversation no longer begins as it was sent: then there is nothing to fork from. */
+export function messagesSince(sent: AssembledRequest, said: MessageList): readonly FlatMessage[] | null {
+  const made = unmarkedOf(sent)
+  const now = made === undefined ? said : unmarkedMessages(said, made)
+  const counted = countMessages(now, sent.counted.collapses, sent.counted)
+  const all = blocksOfRequest(sent)
+  if (sharedBlocks(sent, { front: sent.front, counted }) < all) return null
+  const last = messageCount(sent.messages) - 1
+  const since: FlatMessage[] = restOf(messageAt(sent.messages, last), messageAt(now, last))
+  for (let index = last + 1; index < messageCount(now); index += 1) {
+    const message = messageAt(now, index)
+    if (message !== undefined) since.push(message)
+  }
+  return since
+}
+
+/** What came into the message that was last when the request went out. */
+function restOf(sent: FlatMessage | undefined, now: FlatMessage | undefined): FlatMessage[] {
+  if (sent === undefined || now === undefined) return []
+  const from = blocksIn(sent).length
+  const blocks = blocksIn(now).slice(from)
+  if (blocks.length === 0) return []
+  const raw = new Map(
+    [...(now.raw ?? [])].filter(([at]) => at >= from).map(([at, text]) => [at - from, text]),
+  )
+  const message = { ...now.message, content: blocks }
+  return [{ message, origins: now.origins.slice(from), ...(raw.size > 0 ? { raw } : {}) }]
+}

@@ -1,0 +1,305 @@
+/**
+ * What is new about the prefix, and what to append for it. As long as an epoch stands a change is told at the
+ * end of the conversation and costs nothing; what cannot wait, or may not by policy, is a new epoch and a break
+ * of our own, said with its causes.
+ */
+import { type Block, isThinking, isToolResult } from '../log/block.ts'
+import type { Json, JsonObject } from '../log/json.ts'
+import type { AttachmentRecord, Delta, Epoch, RecordBase, SystemRecord, UserRecord } from '../log/record.ts'
+import type { Profile } from '../policy/provider-profile.ts'
+import { SECTION_DELTA, type StandingEpoch, TOOL_DELTA, type Told } from './announced-prefix.ts'
+import { blocksIn, levelOf, type MessageList, messageAt, messageCount } from './block-index.ts'
+import { betasIn, CONSTANT, nextEpoch, type Present, toolChangeBetas, toolName } from './prefix.ts'
+import { OWN_NAME } from './system-prompt.ts'
+
+export interface ChangeRules {
+  readonly profile: Profile
+  /** Policy: changed sections wait for the next epoch as a delta, or are rewritten at once. */
+  readonly volatile: 'delta' | 'inline'
+  /** Tools that come late where the provider cannot add any: announced, or defined at the price of a break. */
+  readonly lateTools: 'announce' | 'define'
+  /** False: not even where the provider can add them. */
+  readonly addsTools?: boolean
+  /** Thinking in the view is bound to the prefix as it is. */
+  readonly isBound: boolean
+  /** Words now would cost more than they say; see `mustHold`. */
+  readonly holds: boolean
+}
+
+export type ChangeCause =
+  | { readonly kind: 'model'; readonly from: string; readonly to: string }
+  | { readonly kind: 'parameters' | 'sections' | 'tools'; readonly names: readonly string[] }
+
+export type PrefixChange =
+  | { readonly kind: 'none' }
+  /** To append in one batch, and then the request. The bytes in front stay. */
+  | { readonly kind: 'delta'; readonly delta: Delta; readonly records: readonly RecordBody[] }
+  /** To append; the cache is lost from the change on unless nothing was sent yet. Then ask again. */
+  | {
+      readonly kind: 'epoch'
+      readonly epoch: Epoch
+      readonly records: readonly RecordBody[]
+      readonly causes: readonly ChangeCause[]
+      readonly breaksCache: boolean
+    }
+
+type ToldInEpoch = Told & { readonly standing: StandingEpoch }
+
+export function changesOf(told: ToldInEpoch, present: Present, rules: ChangeRules): PrefixChange {
+  const difference = differenceOf(told, present, rules.profile)
+  const causes = causesOf(difference, told.standing, rules)
+  if (causes.length > 0) return newEpoch(told.standing, present, { causes, profile: rules.profile })
+  return deltaOf(difference, told.standing, rules)
+}
+
+function newEpoch(
+  { epoch: current, isFresh }: StandingEpoch,
+  present: Present,
+  { causes, profile }: { readonly causes: readonly ChangeCause[]; readonly profile: Profile },
+): PrefixChange {
+  const epoch = nextEpoch(current, present, profile)
+  return { kind: 'epoch', epoch, records: [epochRecord(epoch)], causes, breaksCache: !isFresh }
+}
+
+/** Why the prefix itself must change now. */
+function causesOf(
+  difference: Difference,
+  standing: StandingEpoch,
+  rules: ChangeRules,
+): readonly ChangeCause[] {
+  const { model, keyed, sections, tools } = difference
+  const mayRewrite = standing.isFresh || !rules.isBound
+  const isInline = mayRewrite && (standing.isFresh || rules.volatile === 'inline')
+  const defines = rules.lateTools === 'define' && !canChangeTools(standing, rules)
+  const isDefined = mayRewrite && (standing.isFresh || defines)
+  return [
+    ...(model === null ? [] : [{ kind: 'model' as const, ...model }]),
+    ...causeOf('parameters', keyed),
+    ...causeOf('sections', isInline ? sectionsToTake(sections, standing.epoch) : []),
+    ...causeOf('tools', isDefined ? toolsToTake(tools, standing.epoch) : []),
+  ]
+}
+
+/** What a prefix says already, words in the view alone can mend: another prefix would say the same. */
+function sectionsToTake(changed: Difference['sections'], { sections }: Epoch): readonly string[] {
+  const said = new Map(sections.map(({ name, text }) => [name, text]))
+  return Object.keys(changed).filter((name) => (said.get(name) ?? null) !== changed[name])
+}
+
+function toolsToTake(changed: Difference['tools'], { tools }: Epoch): readonly string[] {
+  const said = new Map(tools.map((tool) => [toolName(tool), JSON.stringify(tool)]))
+  return Object.keys(changed).filter((name) => {
+    const tool = changed[name] ?? null
+    return (said.get(name) ?? null) !== (tool === null ? null : JSON.stringify(tool))
+  })
+}
+
+function causeOf(
+  kind: 'parameters' | 'sections' | 'tools',
+  names: readonly string[],
+): readonly ChangeCause[] {
+  return names.length === 0 ? [] : [{ kind, names }]
+}
+
+function deltaOf(difference: Difference, standing: StandingEpoch, rules: ChangeRules): PrefixChange {
+  const { free } = difference
+  const { sections, tools } = rules.holds ? { sections: {}, tools: {} } : difference
+  const delta: Delta = {
+    ...(isEmpty(sections) ? {} : { sections }),
+    ...(isEmpty(tools) ? {} : { tools }),
+    ...(isEmpty(free) ? {} : { parameters: free }),
+  }
+  if (isEmpty(delta)) return { kind: 'none' }
+  const records = [deltaRecord(delta), ...sectionWords(sections), ...toolRecords(tools, standing, rules)]
+  return { kind: 'delta', delta, records }
+}
+
+function isEmpty(value: object): boolean {
+  return Object.keys(value).length === 0
+}
+
+/** The provider can be told of tools, and every beta it takes has been named since the epoch began. */
+function canChangeTools({ parameters }: StandingEpoch, { profile, addsTools = true }: ChangeRules): boolean {
+  if (!addsTools || !profile.capabilities.toolChanges) return false
+  const named = betasIn(parameters)
+  return toolChangeBetas(profile).every((beta) => named.includes(beta))
+}
+
+/** The words to the provider come last: nothing of a user's may stand between them and the answer. */
+function toolRecords(
+  tools: Difference['tools'],
+  standing: StandingEpoch,
+  rules: ChangeRules,
+): readonly RecordBody[] {
+  const declared = new Map(standing.epoch.tools.map((tool) => [toolName(tool), tool]))
+  const blocks = new Map<string, Block>()
+  if (canChangeTools(standing, rules)) {
+    for (const [name, tool] of Object.entries(tools)) {
+      const block = changeBlock(name, tool, declared.get(name))
+      if (block !== null) blocks.set(name, block)
+    }
+  }
+  const announced = Object.fromEntries(Object.entries(tools).filter(([name]) => !blocks.has(name)))
+  return [...toolWords(announced, new Set(declared.keys())), ...toolChange([...blocks.values()])]
+}
+
+/** Null where only words are left: a declared tool defined anew, or one gone that no declaration names. */
+function changeBlock(name: string, tool: JsonObject | null, declared: JsonObject | undefined): Block | null {
+  const reference = { type: 'tool_reference', name }
+  if (tool === null) return declared === undefined ? null : { type: 'tool_removal', tool: reference }
+  if (declared === undefined)
+    return { type: 'tool_addition', tool: { type: 'tool_definition', definition: tool } }
+  const isSame = JSON.stringify(declared) === JSON.stringify(tool)
+  return isSame ? { type: 'tool_addition', tool: reference } : null
+}
+
+// What the host would have the prefix say, against what the model has been told.
+
+/** Null: gone. Empty where all is as told. */
+export interface Difference {
+  readonly sections: Readonly<Record<string, string | null>>
+  readonly tools: Readonly<Record<string, JsonObject | null>>
+  /** Parameters that no cache depends on … */
+  readonly free: JsonObject
+  /** … and the names of those that one does. */
+  readonly keyed: readonly string[]
+  readonly model: { readonly from: string; readonly to: string } | null
+}
+
+export function differenceOf(
+  told: Told & { readonly standing: StandingEpoch },
+  present: Present,
+  profile: Profile,
+): Difference {
+  const { epoch, parameters } = told.standing
+  const changed = changedKeys(withoutOwnBetas(parameters, present, profile), present.parameters)
+  return {
+    sections: sectionDifference(told, present),
+    tools: toolDifference(told, present),
+    free: Object.fromEntries(changed.filter(([name]) => levelOf(name) === null)),
+    keyed: changed.map(([name]) => name).filter((name) => levelOf(name) !== null),
+    model: epoch.model === present.model ? null : { from: epoch.model, to: present.model },
+  }
+}
+
+/** Betas that the epoch named on its own account are no change of the host's, and neither is their absence. */
+function withoutOwnBetas(parameters: JsonObject, present: Present, profile: Profile): JsonObject {
+  const given = betasIn(present.parameters)
+  const own = toolChangeBetas(profile).filter((beta) => !given.includes(beta))
+  const betas = betasIn(parameters).filter((beta) => !own.includes(beta))
+  const { betas: _, ...rest } = parameters
+  return betas.length === 0 && present.parameters.betas === undefined ? rest : { ...parameters, betas }
+}
+
+function sectionDifference(told: Told, present: Present): Difference['sections'] {
+  const before = new Map<string, string | null>(
+    (told.standing?.epoch.sections ?? []).map(({ name, text }) => [name, text]),
+  )
+  for (const [name, text] of told.sections) before.set(name, text)
+  const now = new Map(present.sections.map(({ name, text }) => [name, text]))
+  const names = [...new Set([...before.keys(), ...now.keys()])].filter((name) => !CONSTANT.has(name))
+  const changed = names.filter((name) => (before.get(name) ?? null) !== (now.get(name) ?? null))
+  return Object.fromEntries(changed.map((name) => [name, now.get(name) ?? null]))
+}
+
+function toolDifference(told: Told, present: Present): Difference['tools'] {
+  const before = new Map<string, JsonObject | null>(
+    (told.standing?.epoch.tools ?? []).map((tool) => [toolName(tool), tool]),
+  )
+  for (const [name, { definition }] of told.tools) before.set(name, definition)
+  const now = new Map(present.tools.map((tool) => [toolName(tool), tool]))
+  const names = [...new Set([...before.keys(), ...now.keys()])].sort()
+  const changed = names.filter((name) => !sameJson(before.get(name) ?? null, now.get(name) ?? null))
+  return Object.fromEntries(changed.map((name) => [name, now.get(name) ?? null]))
+}
+
+function changedKeys(before: JsonObject, now: JsonObject): readonly (readonly [string, Json])[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])]
+  return names.flatMap((name) =>
+    sameJson(before[name] ?? null, now[name] ?? null) ? [] : [[name, now[name] ?? null] as const],
+  )
+}
+
+/** The same bytes: the order of keys counts. */
+function sameJson(one: Json, other: Json): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other)
+}
+
+// When words about a change must wait.
+
+/**
+ * Behind a turn of the model's that is to go on, words would end it. And where a model loses the thinking of
+ * finished turns, words beside the results of a turn that has thought would finish it, and lose the cache with
+ * it: they wait for the next prompt.
+ */
+export function mustHold(messages: MessageList, profile: Profile): boolean {
+  const last = messageCount(messages) - 1
+  const message = messageAt(messages, last)
+  if (message === undefined) return false
+  if (message.message.role === 'assistant') return true
+  if (!profile.thinking.stripsFinishedTurns || !blocksIn(message).every(isToolResult)) return false
+  return thinksSincePrompt(messages, last)
+}
+
+function thinksSincePrompt(messages: MessageList, from: number): boolean {
+  for (let index = from; index >= 0; index -= 1) {
+    const message = messageAt(messages, index)
+    if (message === undefined) continue
+    if (message.message.role === 'assistant' && blocksIn(message).some(isThinking)) return true
+    if (message.message.role === 'user' && !blocksIn(message).every(isToolResult)) return false
+  }
+  return false
+}
+
+// How the model is told of a change within an epoch. The texts are functions of the change alone.
+
+type Links = Exclude<keyof RecordBase, 'isMeta'>
+
+/** A record but for what links it to the log: the caller gives it uuid, parent, time and session. */
+export type RecordBody = Omit<SystemRecord, Links> | Omit<AttachmentRecord, Links> | Omit<UserRecord, Links>
+
+export function epochRecord(epoch: Epoch): RecordBody {
+  return { type: 'system', subtype: 'epoch', isMeta: true, epoch }
+}
+
+export function deltaRecord(delta: Delta): RecordBody {
+  return { type: 'system', subtype: 'delta', isMeta: true, delta }
+}
+
+export function sectionWords(sections: Readonly<Record<string, string | null>>): readonly RecordBody[] {
+  const entries = Object.entries(sections)
+  if (entries.length === 0) return []
+  const content = entries.map(([name, text]) => sectionText(name, text)).join('\n\n')
+  const attachment = { type: SECTION_DELTA, names: entries.map(([name]) => name), content }
+  return [{ type: 'attachment', isMeta: true, attachment }]
+}
+
+function sectionText(name: string, text: string | null): string {
+  const what = name.startsWith(OWN_NAME) ? 'The system prompt' : `Its section "${name}"`
+  return text === null ? `${what} no longer applies.` : `${what} now reads:\n${text}`
+}
+
+/** `declared`: the tools of the epoch, by name. */
+export function toolWords(
+  tools: Readonly<Record<string, JsonObject | null>>,
+  declared: ReadonlySet<string>,
+): readonly RecordBody[] {
+  const entries = Object.entries(tools)
+  if (entries.length === 0) return []
+  const content = entries.map(([name, tool]) => toolText(name, tool, declared)).join('\n')
+  const attachment = { type: TOOL_DELTA, names: entries.map(([name]) => name), content }
+  return [{ type: 'attachment', isMeta: true, attachment }]
+}
+
+function toolText(name: string, tool: JsonObject | null, declared: ReadonlySet<string>): string {
+  if (tool === null) return `${name}: can no longer be called.`
+  const said = typeof tool.description === 'string' ? ` ${tool.description}` : ''
+  if (!declared.has(name)) return `${name}: will be there to call after the next compaction.${said}`
+  return `${name}: is now defined as ${JSON.stringify(tool)}`
+}
+
+/** A word to the provider, which offers or withdraws the tools from here on. It must be the last before the request. */
+export function toolChange(blocks: readonly Block[]): readonly RecordBody[] {
+  if (blocks.length === 0) return []
+  return [{ type: 'user', isMeta: true, message: { role: 'system', content: blocks } }]
+}

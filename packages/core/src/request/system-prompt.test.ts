@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest'
+import type { TidemarkError } from '../errors.ts'
+import {
+  SYSTEM_PROMPT_DYNAMIC_BOUNDARY as BOUNDARY,
+  type CallerPrompt,
+  placeSections,
+  presentSections,
+  type SystemPrompt,
+  section,
+  sectionsDue,
+  volatileSection,
+} from './system-prompt.ts'
+
+const rules = section('rules', () => 'Be kind.')
+const environment = section('environment', () => 'Linux')
+const git = volatileSection('git', () => 'clean', 'the work tree changes')
+
+/** The texts computed, as a host would, and the sections they make. */
+function present(given: SystemPrompt | CallerPrompt) {
+  const placed = placeSections(given)
+  const texts = new Map(placed.map(({ name, compute }) => [name, compute() as string | null]))
+  return presentSections(placed, texts)
+}
+
+function codeOf(run: () => unknown): unknown {
+  try {
+    run()
+    return null
+  } catch (error) {
+    return (error as TidemarkError).code
+  }
+}
+
+describe('sections', () => {
+  it('belong to the part of the list they stand in', () => {
+    const sections = [rules, BOUNDARY, environment, git]
+    expect(present({ attribution: 'bill: me', identity: 'An agent.', sections })).toEqual([
+      { name: '@attribution', part: 'static', text: 'bill: me' },
+      { name: '@identity', part: 'static', text: 'An agent.' },
+      { name: 'rules', part: 'static', text: 'Be kind.' },
+      { name: 'environment', part: 'dynamic', text: 'Linux' },
+      { name: 'git', part: 'volatile', text: 'clean' },
+    ])
+  })
+
+  it('are all dynamic without a boundary, and gone where they have nothing to say', () => {
+    const sections = [rules, section('quiet', () => null), section('blank', () => ' \n')]
+    expect(present({ sections })).toEqual([{ name: 'rules', part: 'dynamic', text: 'Be kind.' }])
+  })
+
+  it('never let the boundary through, whoever computed it', () => {
+    const sections = [section('odd', () => `a${BOUNDARY}b`)]
+    expect(present({ sections })).toEqual([{ name: 'odd', part: 'dynamic', text: 'ab' }])
+  })
+
+  it('are computed once, the volatile ones each turn, all of them when the texts are forgotten', () => {
+    const placed = placeSections({ sections: [rules, BOUNDARY, environment, git] })
+    const due = (names: readonly string[]) =>
+      sectionsDue(placed, new Map(names.map((name) => [name, null]))).map(({ name }) => name)
+    expect(due([])).toEqual(['rules', 'environment', 'git'])
+    expect(due(['rules', 'environment', 'git'])).toEqual(['git'])
+    expect(due(['rules', 'git'])).toEqual(['environment', 'git'])
+  })
+
+  it.each([
+    ['a volatile section without a reason', () => volatileSection('git', () => '', ' ')],
+    ['a name of the engine', () => section('@identity', () => '')],
+    ['no name', () => section('', () => '')],
+    ['one name twice', () => placeSections({ sections: [rules, rules] })],
+    ['a volatile section in front of the boundary', () => placeSections({ sections: [git, BOUNDARY] })],
+    ['a text among sections', () => placeSections({ sections: ['Be kind.', rules] })],
+  ])('refuse %s', (_, run) => {
+    expect(codeOf(run)).toBe('bad-option')
+  })
+})
+
+describe("a caller's own prompt", () => {
+  it.each<[string, CallerPrompt, readonly (readonly [string, string])[]]>([
+    ['a string is sent as it is', ' You are X.\n', [['dynamic', ' You are X.\n']]],
+    ['paragraphs', ['one', 'two'], [['dynamic', 'one\n\ntwo']]],
+    [
+      'parts',
+      ['one', BOUNDARY, 'two', 'three'],
+      [
+        ['static', 'one'],
+        ['dynamic', 'two\n\nthree'],
+      ],
+    ],
+    [
+      'parts in one string',
+      `one\n${BOUNDARY}\ntwo`,
+      [
+        ['static', 'one'],
+        ['dynamic', 'two'],
+      ],
+    ],
+    [
+      'a second boundary',
+      ['one', BOUNDARY, 'two', BOUNDARY, 'three'],
+      [
+        ['static', 'one'],
+        ['dynamic', 'two\n\nthree'],
+      ],
+    ],
+    ['a boundary in front of all', [BOUNDARY, 'one'], [['dynamic', 'one']]],
+    ['nothing', [], []],
+    ['nothing but a boundary', BOUNDARY, []],
+  ])('%s', (_, given, expected) => {
+    expect(present(given).map(({ part, text }) => [part, text])).toEqual(expected)
+  })
+})

@@ -1,0 +1,185 @@
+/**
+ * Files the work turned on: those touched last, read again from disk, so that what the model sees is what is there
+ * now. One that cannot be read is skipped and told, never fatal.
+ */
+
+import type { Entry } from '../context/entry.ts'
+import { type Block, blocksOf, isToolResult, isToolUse } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
+import type { Session } from '../log/session.ts'
+import { callsNewestFirst, endsIn, plainPath } from '../log/tool-calls.ts'
+import type { RehydratePolicy } from '../policy/policy.ts'
+import type { Carrier, CarryContext, Offer } from './context-source.ts'
+
+export type FileRead =
+  | {
+      readonly ok: true
+      readonly text: string
+      /** Bytes of the whole file, of which `text` is the beginning where it is larger than was asked for. */
+      readonly bytes: number
+      readonly isWhole: boolean
+      /** Where it really lies, links followed: two names of one file are one file. */
+      readonly realPath: string
+    }
+  | { readonly ok: false; readonly why: string }
+
+/** What reads the disk. Of a large file no more than `limitBytes` need be read. */
+export interface FileReader {
+  read(path: string, limitBytes: number): Promise<FileRead>
+}
+
+export interface FilesOptions {
+  readonly reader: FileReader
+  /** What relative paths start from. */
+  readonly folder?: string
+  /** The host's own read state, newest first; unless given, the records tell. */
+  readonly recent?: () => readonly string[]
+  /** Files that are never brought: the transcript, the plan file, the host's own. */
+  readonly never?: () => readonly string[]
+  /** Tells an answer that points at an earlier one from one that has the content. */
+  readonly isStub?: (text: string) => boolean
+}
+
+/** More bytes than this to a token are rare; the cut is made by tokens afterwards. */
+const BYTES_PER_TOKEN = 24
+
+/** A session from another machine may name thousands of files that are not here. */
+const MOST_TRIES = 100
+
+export function filesCarrier(options: FilesOptions): Carrier {
+  return {
+    name: 'files',
+    kind: 'files',
+    tellsChanges: false,
+    isWhole: false,
+    limit: ({ budgets, policy }) => ({ ...budgets.files, count: policy.rehydrate.files.count }),
+    render: (context) => renderFiles(options, context),
+  }
+}
+
+async function* renderFiles(options: FilesOptions, context: CarryContext): AsyncGenerator<Offer> {
+  const { budgets, policy } = context
+  const seen = new Set<string>()
+  let tries = 0
+  const isNever = neverOf(options, policy.memoryFiles)
+  for (const path of candidates(options, context)) {
+    if (isNever(path)) continue
+    tries += 1
+    if (tries > MOST_TRIES) return
+    const read = await options.reader.read(path, budgets.files.each * BYTES_PER_TOKEN)
+    if (!read.ok) yield { id: path, why: read.why }
+    else if (!seen.has(read.realPath) && !isNever(read.realPath)) {
+      seen.add(read.realPath)
+      yield offerOf(path, read)
+    }
+  }
+}
+
+/** Newest first, each once, less what the kept messages show. */
+function candidates(options: FilesOptions, { session, kept, policy }: CarryContext): ReadonlySet<string> {
+  const { folder = null, recent, isStub = isUnchangedStub } = options
+  const touches = touchesOf(session, policy.rehydrate.files, folder)
+  const shown = shownFiles(touches, [...kept], isStub)
+  const paths = recent?.().map((path) => plainPath(path, folder)) ?? touches.map(({ path }) => path)
+  return new Set(paths.filter((path) => !shown.has(path)))
+}
+
+/** The words with which a read is answered whose content stands further up. */
+export function isUnchangedStub(text: string): boolean {
+  return /^\s*(<system-reminder>\s*)?(FILE_UNCHANGED|File unchanged since last read)/i.test(text)
+}
+
+function neverOf(
+  { never, folder }: FilesOptions,
+  memory: { readonly names: readonly string[]; readonly rules: readonly string[] },
+): (path: string) => boolean {
+  const own = new Set((never?.() ?? []).map((path) => plainPath(path, folder)))
+  return (path) =>
+    own.has(plainPath(path, folder)) || [...memory.names, ...memory.rules].some((name) => endsIn(path, name))
+}
+
+function offerOf(path: string, { text, bytes, isWhole }: FileRead & { readonly ok: true }): Offer {
+  const cutNote = (shown: string): string =>
+    `[cut: ${shown.length} characters are shown of a file of ${bytes} bytes; read the file for the rest]`
+  const content = isWhole ? text : `${text}\n${cutNote(text)}`
+  const attachment = { type: 'file', filename: path, content, ...(isWhole ? {} : { truncated: true }) }
+  return { id: path, attachment, source: path, sheddable: 'files', cutNote }
+}
+
+// Which files were read, edited or written, most recently first, and which of them the kept messages show.
+
+export interface Touch {
+  readonly path: string
+  readonly isWrite: boolean
+  readonly callId: string
+  /** Of the record that holds the call. */
+  readonly index: number
+}
+
+type FileTools = Pick<RehydratePolicy['files'], 'readTools' | 'writeTools'>
+
+/** Newest first, a file as often as it was touched. */
+export function touchesOf(session: Session, tools: FileTools, folder: string | null): readonly Touch[] {
+  const names = new Set([...tools.readTools, ...tools.writeTools])
+  return [...callsNewestFirst(session, names)].flatMap(({ call, index }) => {
+    const path = pathIn(call.input)
+    const isWrite = tools.writeTools.includes(call.name)
+    return path === null ? [] : [{ path: plainPath(path, folder), isWrite, callId: call.id, index }]
+  })
+}
+
+function pathIn(input: unknown): string | null {
+  if (!isObject(input)) return null
+  const path = input.file_path ?? input.notebook_path ?? input.path
+  return typeof path === 'string' && path.trim() !== '' ? path : null
+}
+
+/**
+ * Files whose content the kept messages show: by a read that was answered with it and not cleared, and that no
+ * change made since is missing behind.
+ */
+export function shownFiles(
+  touches: readonly Touch[],
+  kept: readonly Entry[],
+  isStub: (text: string) => boolean,
+): ReadonlySet<string> {
+  const answered = answeredWithContent(kept, isStub)
+  const calls = callsIn(kept)
+  const readAt = new Map<string, number>()
+  for (const { path, isWrite, callId, index } of touches)
+    if (!isWrite && answered.has(callId) && !readAt.has(path)) readAt.set(path, index)
+  const isStale = (path: string, at: number): boolean =>
+    touches.some(
+      (touch) => touch.path === path && touch.isWrite && touch.index > at && !calls.has(touch.callId),
+    )
+  return new Set([...readAt].filter(([path, at]) => !isStale(path, at)).map(([path]) => path))
+}
+
+function answeredWithContent(kept: readonly Entry[], isStub: (text: string) => boolean): ReadonlySet<string> {
+  const ids = kept.flatMap(({ record, cleared }) =>
+    record.type !== 'user'
+      ? []
+      : blocksOf(record.message.content)
+          .filter(isToolResult)
+          .filter(({ tool_use_id: id }) => !cleared?.results.some((result) => result.id === id))
+          .filter(({ content = '' }) => !isStub(textIn(content)))
+          .map(({ tool_use_id: id }) => id),
+  )
+  return new Set(ids)
+}
+
+function textIn(content: string | readonly Block[]): string {
+  const texts = blocksOf(content).flatMap(({ text }) => (typeof text === 'string' ? [text] : []))
+  return texts.join('\n')
+}
+
+function callsIn(kept: readonly Entry[]): ReadonlySet<string> {
+  const ids = kept.flatMap(({ record }) =>
+    record.type === 'assistant'
+      ? blocksOf(record.message.content)
+          .filter(isToolUse)
+          .map(({ id }) => id)
+      : [],
+  )
+  return new Set(ids)
+}

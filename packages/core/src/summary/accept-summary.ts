@@ -1,0 +1,331 @@
+/** Whether what a summariser answered is a summary. Anything else is refused with its reason, and the old view stays. */
+import { type Block, isCompactionBlock, isServerToolUse, isText, isToolUse } from '../log/block.ts'
+import { sectionsIn } from './summary-prompt.ts'
+
+export interface SummaryAnswer {
+  readonly content: readonly Block[]
+  readonly stopReason: string | null
+}
+
+export interface AcceptRules {
+  /** The text that was asked, to know it when it comes back. */
+  readonly prompt: string
+  /** Tokens of what the summary is to stand for. */
+  readonly replacedTokens: number
+  /** It must be smaller than this per cent of that. */
+  readonly maximumPercent: number
+  readonly tokensOf: (text: string) => number
+}
+
+export type AnswerRefusal =
+  | 'cut-off'
+  | 'window-full'
+  | 'tool-call'
+  | 'refusal'
+  | 'odd-stop'
+  | 'no-text'
+  | 'tool-protocol'
+  | 'error-text'
+  | 'refusal-text'
+  | 'echo'
+  | 'no-structure'
+  | 'too-large'
+
+type PlainRefusal = Exclude<AnswerRefusal, 'too-large'>
+
+export type Verdict =
+  | { readonly ok: true; readonly summary: string; readonly tokens: number; readonly block?: Block }
+  | { readonly ok: false; readonly reason: AnswerRefusal; readonly message: string }
+
+/** An answer to a fork or a call of its own. */
+export function acceptSummary(answer: SummaryAnswer, rules: AcceptRules): Verdict {
+  const stopped = badStop(answer, ['end_turn', 'stop_sequence'])
+  if (stopped !== null) return refused(stopped)
+  const text = answer.content
+    .filter(isText)
+    .map((block) => block.text)
+    .join('\n')
+  const parsed = parseSummary(text)
+  if (parsed === null) return refused(isErrorText(text) ? 'error-text' : 'no-text')
+  const wrong = badText(text, parsed, rules.prompt) ?? (isStructured(parsed) ? null : 'no-structure')
+  if (wrong !== null) return refused(wrong)
+  if (answer.stopReason === 'stop_sequence' && parsed.tags !== 'closed') return refused('cut-off')
+  return sized(neutral(parsed.text), rules)
+}
+
+/** An answer in the provider's own block, which goes back byte for byte: it can be refused, never mended. */
+export function acceptBlock(answer: SummaryAnswer, rules: AcceptRules): Verdict {
+  const stopped = badStop(answer, ['compaction'])
+  if (stopped !== null) return refused(stopped)
+  const [block, ...others] = answer.content.filter(isCompactionBlock)
+  const text = block !== undefined && others.length === 0 ? block.content : null
+  if (block === undefined || typeof text !== 'string' || text.trim() === '') return refused('no-text')
+  const wrong = badText(text, parseSummary(text) ?? { text, tags: 'none' }, rules.prompt)
+  if (wrong !== null) return refused(wrong)
+  const verdict = sized(text, rules)
+  return verdict.ok ? { ...verdict, block } : verdict
+}
+
+const STOPS: ReadonlyMap<string, PlainRefusal> = new Map([
+  ['max_tokens', 'cut-off'],
+  ['pause_turn', 'cut-off'],
+  ['model_context_window_exceeded', 'window-full'],
+  ['tool_use', 'tool-call'],
+  ['refusal', 'refusal'],
+])
+
+function badStop({ content, stopReason }: SummaryAnswer, normal: readonly string[]): PlainRefusal | null {
+  if (content.some((block) => isToolUse(block) || isServerToolUse(block))) return 'tool-call'
+  if (stopReason !== null && normal.includes(stopReason)) return null
+  // A provider that brings no block says why it stopped, and a normal stop is then no summary.
+  if (stopReason === 'end_turn') return 'no-text'
+  return stopReason === null ? 'cut-off' : (STOPS.get(stopReason) ?? 'odd-stop')
+}
+
+function badText(answer: string, parsed: ParsedSummary, prompt: string): PlainRefusal | null {
+  if (echoesTask(answer, prompt)) return 'echo'
+  if (withToolProtocol(parsed.text)) return 'tool-protocol'
+  if (isErrorText(parsed.text)) return 'error-text'
+  return isRefusalText(parsed.text) ? 'refusal-text' : null
+}
+
+/** Sections that make a text one of ours, and the length from which an unclosed block passes for one. */
+const LEAST = { sections: 3, characters: 200 }
+
+function isStructured({ text, tags }: ParsedSummary): boolean {
+  if (tags === 'closed' || sectionsIn(text).length >= LEAST.sections) return true
+  return tags === 'open' && text.length >= LEAST.characters
+}
+
+/** Words of the host are the host's alone: a summary that holds them would be taken for it. */
+function neutral(text: string): string {
+  return text.replace(/<(\/?)system-reminder>/gi, '[$1system-reminder]')
+}
+
+function sized(summary: string, { replacedTokens, maximumPercent, tokensOf }: AcceptRules): Verdict {
+  const tokens = tokensOf(summary)
+  if (tokens * 100 < replacedTokens * maximumPercent) return { ok: true, summary, tokens }
+  const message = `The summary is not smaller than what it would replace: ${tokens} tokens for ${replacedTokens}.`
+  return { ok: false, reason: 'too-large', message }
+}
+
+function refused(reason: PlainRefusal): Verdict & { readonly ok: false } {
+  return { ok: false, reason, message: MESSAGES[reason] }
+}
+
+const MESSAGES: Readonly<Record<PlainRefusal, string>> = {
+  'cut-off': 'The summary broke off before its end.',
+  'window-full': 'The window was full before the summary was at its end.',
+  'tool-call': 'The model called a tool where it was to write a summary.',
+  refusal: 'The model declined to write a summary.',
+  'odd-stop': 'The model stopped for a reason that is not known to be a normal one.',
+  'no-text': 'The model answered with no summary.',
+  'tool-protocol': 'The summary is a tool call written out as text.',
+  'error-text': 'The answer is the text of an error.',
+  'refusal-text': 'The answer says that no summary could be written.',
+  echo: 'The model gave the task back in place of an answer.',
+  'no-structure': 'The answer has neither the tags nor the sections of a summary.',
+}
+
+// Texts that come in place of a summary: a tool call written out, an error, a refusal, the task itself.
+
+/** Where a line begins with it: elsewhere it is spoken of. */
+const TOOL_PROTOCOL: readonly RegExp[] = [
+  /^\s*<\s*(?:\w+:)?(?:function_calls|invoke\s+name\s*=|parameter\s+name\s*=)/im,
+  /^\s*<\s*(?:tool_calls?|tool_use|tool_result)\b[^>]*>/im,
+  /^\s*(?:<\|(?:tool|python_tag|tool_calls?_(?:begin|start))[^|]*\|>|\[TOOL_CALLS\])/im,
+  /^\s*\{\s*"(?:type"\s*:\s*"tool_use|tool_calls?"|function_call")/m,
+]
+
+/** Code that quotes such markup is no call, and neither is a message of the person told word for word. */
+export function withToolProtocol(summary: string): boolean {
+  const prose = summary.replace(/```[\s\S]*?(?:```|$)/g, '').replace(/`[^`\n]*`/g, '')
+  return TOOL_PROTOCOL.some((pattern) => pattern.test(prose))
+}
+
+/** Longer texts say more than that something failed, however they begin. */
+const SHORT = 600
+
+const ERRORS: readonly RegExp[] = [
+  /^(?:(?:api|internal|request|server|connection) error\b|error\s*:)/i,
+  /^\{\s*"(?:type"\s*:\s*"error"|error"\s*:)/,
+  /^(?:prompt is too long|request timed out|service unavailable|bad gateway|overloaded_error|rate limit (?:exceeded|reached))/i,
+  /^overloaded[.!]?$/i,
+  /^(?:4\d\d|5\d\d)\b.{0,80}(?:error|overloaded|limit|unavailable|timeout)/i,
+]
+
+const REFUSALS: readonly RegExp[] = [
+  /^(?:i['’]?m |i am )?(?:very )?sorry\b/i,
+  /^(?:i |we )(?:can['’]?t|cannot|won['’]?t|will not|am unable|am not able|['’]m unable|['’]m not able|must decline|decline)\b/i,
+  /^(?:i['’]m (?:unable|not able)|as an ai\b)/i,
+  /^(?:there (?:is|was) (?:no|nothing)|no|the) conversation\b.{0,60}(?:to summari[sz]e|is empty|was provided|has (?:not )?(?:started|begun)|yet)/i,
+]
+
+export function isErrorText(text: string): boolean {
+  const body = bodyOf(text)
+  return body.length <= SHORT && ERRORS.some((pattern) => pattern.test(body))
+}
+
+export function isRefusalText(text: string): boolean {
+  const body = bodyOf(text)
+  return body.length <= SHORT && REFUSALS.some((pattern) => pattern.test(body))
+}
+
+function bodyOf(text: string): string {
+  return text.replace(/^\s*summary:\s*/i, '').trim()
+}
+
+/** Lines of the task that a summary could hold by chance are shorter than this. */
+const TELLING_LINE = 40
+/** So many of them, or all there are, make an echo. */
+const TELLING_LINES = 3
+
+/** Several long lines of the task stand in the answer word for word. */
+export function echoesTask(answer: string, prompt: string): boolean {
+  const said = squeezed(answer)
+  const lines = new Set(
+    prompt
+      .split('\n')
+      .map(squeezed)
+      .filter((line) => line.length >= TELLING_LINE),
+  )
+  const found = [...lines].filter((line) => said.includes(line)).length
+  return lines.size > 0 && found >= Math.min(TELLING_LINES, lines.size)
+}
+
+function squeezed(text: string): string {
+  return text.replace(/\s+/g, ' ').trim().toLowerCase()
+}
+
+// From what a summariser wrote to the summary: the analysis goes, what is inside the tags stays. Tags that are
+// missing, unclosed, nested or doubled never lose the summary; nothing but analysis is none.
+
+export interface ParsedSummary {
+  /** Headed `Summary:`, blank lines squeezed. */
+  readonly text: string
+  /** How it was marked: by both tags, by the first alone, or not at all. */
+  readonly tags: 'closed' | 'open' | 'none'
+}
+
+export const SUMMARY_HEADING = 'Summary:'
+
+const OPEN = /<[ \t]*summary(?:[ \t][^<>\n]*)?>/i
+const CLOSE = /<[ \t]*\/[ \t]*summary[ \t]*>/i
+const ANALYSIS_OPEN = /<[ \t]*analysis(?:[ \t][^<>\n]*)?>/i
+const ANALYSIS_CLOSE = /<[ \t]*\/[ \t]*analysis[ \t]*>/i
+/** The two blocks as they were asked for: the summary begins where the analysis ends. */
+const SEAM = /<[ \t]*\/[ \t]*analysis[ \t]*>\s*(?=<[ \t]*summary(?:[ \t][^<>\n]*)?>)/i
+
+/** Null where there is no summary in it. */
+export function parseSummary(text: string): ParsedSummary | null {
+  const whole = withoutAnalysis(text)
+  const tagged = insideTags(whole)
+  const bare = { body: withoutLoneTags(whole), tags: 'none' as const }
+  const found = tagged === null || hasMore(bare.body, tagged.body) ? bare : tagged
+  const body = tidy(found.body)
+  return body === '' ? null : { text: `${SUMMARY_HEADING}\n${body}`, tags: found.tags }
+}
+
+/** Tags that were quoted, or belong to some markup of the conversation: most of the summary lies outside them. */
+function hasMore(bare: string, tagged: string): boolean {
+  return sectionsIn(bare).length > sectionsIn(tagged).length
+}
+
+function withoutAnalysis(text: string): string {
+  const seam = SEAM.exec(text)
+  if (seam !== null && !CLOSE.test(text.slice(0, seam.index))) return text.slice(seam.index + seam[0].length)
+  const opens = ANALYSIS_OPEN.exec(text)
+  if (opens === null) return behindLoneClose(text)
+  const summary = OPEN.exec(text)
+  // What opens inside a summary is part of it.
+  if (summary !== null && summary.index < opens.index) return text
+  return withoutBlock(text, opens.index)
+}
+
+/** An analysis whose first tag is missing ends all the same. */
+function behindLoneClose(text: string): string {
+  const closes = ANALYSIS_CLOSE.exec(text)
+  const summary = OPEN.exec(text)
+  if (closes === null || (summary !== null && summary.index < closes.index)) return text
+  return text.slice(closes.index + closes[0].length)
+}
+
+function withoutBlock(text: string, start: number): string {
+  const block = text.slice(start)
+  const closes = ANALYSIS_CLOSE.exec(block)
+  const summary = OPEN.exec(block)
+  const rest = closes === null ? '' : block.slice(closes.index + closes[0].length)
+  const holdsSummary =
+    summary !== null && !OPEN.test(rest) && (closes === null || summary.index < closes.index)
+  // Unclosed, or closed too late: the summary that begins inside it ends it.
+  if (holdsSummary) return block.slice(summary.index).replace(ANALYSIS_CLOSE, '')
+  return `${text.slice(0, start)}\n${rest}`
+}
+
+interface Found {
+  readonly body: string
+  readonly tags: ParsedSummary['tags']
+}
+
+/** From the first tag that opens to the last that closes: a summary may quote either. */
+function insideTags(text: string): Found | null {
+  const opens = OPEN.exec(text)
+  if (opens === null) return null
+  const behind = text.slice(opens.index + opens[0].length)
+  const closes = lastIndexOf(behind, CLOSE)
+  if (closes === -1) return { body: withoutLoneTags(behind), tags: 'open' }
+  const inside = behind.slice(0, closes)
+  return inside.trim() === '' ? null : { body: withoutLoneTags(withoutGaps(inside)), tags: 'closed' }
+}
+
+function lastIndexOf(text: string, pattern: RegExp): number {
+  let last = -1
+  for (const match of text.matchAll(new RegExp(pattern, 'gi'))) last = match.index
+  return last
+}
+
+/** Between two summaries an analysis may stand. */
+function withoutGaps(text: string): string {
+  const gap = new RegExp(
+    `(${CLOSE.source})\\s*${ANALYSIS_OPEN.source}[\\s\\S]*?${ANALYSIS_CLOSE.source}\\s*(?=${OPEN.source})`,
+    'gi',
+  )
+  return text.replace(gap, '$1\n')
+}
+
+/** Tags that stand alone on a line, or at either end, mark something; others are quoted. */
+function withoutLoneTags(text: string): string {
+  const lone = new RegExp(`^[ \\t]*(?:${TAG}[ \\t]*)+$`, 'gim')
+  return withoutTagsAtEnd(withoutTagsAtStart(text.replace(lone, '')))
+}
+
+const TAG = `(?:${OPEN.source}|${CLOSE.source})`
+const AT_START = new RegExp(`^${TAG}`, 'i')
+
+function withoutTagsAtStart(text: string): string {
+  const rest = text.trimStart()
+  const tag = AT_START.exec(rest)
+  return tag === null ? rest : withoutTagsAtStart(rest.slice(tag[0].length))
+}
+
+function withoutTagsAtEnd(text: string): string {
+  const rest = text.trimEnd()
+  const start = rest.endsWith('>') ? rest.lastIndexOf('<') : -1
+  const isTag = start !== -1 && AT_START.exec(rest.slice(start))?.[0].length === rest.length - start
+  return isTag ? withoutTagsAtEnd(rest.slice(0, start)) : rest
+}
+
+function tidy(text: string): string {
+  const lines = text.replace(/\r\n?/g, '\n').split('\n')
+  const body = lines
+    .map((line) => line.trimEnd())
+    .join('\n')
+    .trim()
+  return body
+    .replace(HEADED, '')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim()
+}
+
+/** The heading, in case the model has written one itself. */
+const HEADED = /^(?:#+[ \t]*|\*\*)?summary:(?:\*\*)?(?=\n|$)/i

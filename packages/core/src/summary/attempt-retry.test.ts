@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import { contextOf, GOOD, longTalk, run, spanOf } from '../../test/summarize/asking.ts'
+import type { AskOutcome } from './attempt.ts'
+import { answered, isDone, mostCalls, nextAsk, startChain, unfit } from './attempts.ts'
+
+const binding = {
+  thinking: { binding: 'prefix' as const },
+  compaction: { blocks: true, onDemand: true, beta: 'compact-beta', maxInstructionCharacters: 16_384 },
+}
+const kept = spanOf(longTalk(8, true), 'up_to')
+const block: AskOutcome = {
+  kind: 'answer',
+  content: [{ type: 'compaction', content: 'short', signature: 's' }],
+  stopReason: 'compaction',
+}
+
+describe('the end', () => {
+  it('an abort changes nothing and is no error', () => {
+    const { done } = run(contextOf(), [{ kind: 'aborted' }])
+    expect(done).toMatchObject({ ok: false, aborted: true, fallbackReason: null })
+  })
+
+  it('a block comes back as it is', () => {
+    const { done } = run(contextOf({ span: kept, profile: binding }), [block])
+    expect(done).toMatchObject({
+      ok: true,
+      summarizer: 'block',
+      block: { type: 'compaction', content: 'short', signature: 's' },
+    })
+  })
+
+  it('a summary that does not fit in is followed by the next rung, to the last', () => {
+    let chain = run(contextOf(), [GOOD]).chain
+    const found: string[] = []
+    for (let count = 0; count < 9 && isDone(nextAsk(chain)); count += 1) {
+      chain = unfit(chain, 'above the target')
+      const next = nextAsk(chain)
+      if (isDone(next)) break
+      found.push(`${next.rung} ${next.kind}`)
+      chain = answered(chain, next.kind === 'local' ? { kind: 'text', text: 'Summary:\nshort' } : GOOD)
+    }
+    expect(found).toEqual(['2 direct', '4 local'])
+    expect(nextAsk(chain)).toMatchObject({ ok: false, fallbackReason: 'no_summary' })
+  })
+
+  it('a local summary as large as what it replaces is none', () => {
+    const context = contextOf({ policy: { compact: { chain: { local: 'only' } } } })
+    expect(run(context, [], 'x'.repeat(100_000)).done).toMatchObject({ ok: false })
+    expect(run(context, [], ' ').done).toMatchObject({ ok: false })
+    expect(run(context, [], 'Summary:\nx').done).toMatchObject({
+      ok: true,
+      summarizer: 'local',
+      fallbackReason: null,
+      calls: 0,
+    })
+  })
+
+  it('what has ended stays so', () => {
+    const { chain } = run(contextOf(), [GOOD])
+    expect(answered(chain, GOOD)).toBe(chain)
+    const waiting = startChain(contextOf())
+    expect(unfit(waiting, 'x')).toBe(waiting)
+  })
+
+  it('leaves a summary without a model no more room than there is', () => {
+    const { chain } = run(contextOf({ policy: { compact: { chain: { fork: false } } } }), [GOOD])
+    expect(nextAsk(unfit(chain, 'above the target'))).toMatchObject({ kind: 'local' })
+    expect(nextAsk(unfit(chain, 'above the target', 50))).toMatchObject({ kind: 'local', maximumTokens: 50 })
+  })
+
+  it('the most calls there can be', () => {
+    expect(mostCalls(contextOf().policy)).toBe(17)
+    expect(mostCalls(contextOf({ policy: { compact: { chain: { local: 'only' } } } }).policy)).toBe(0)
+  })
+})

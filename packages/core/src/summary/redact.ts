@@ -1,0 +1,238 @@
+/** Takes credentials out of a text that is about to be shown or stored. What a log holds stays as it is. */
+
+export const REDACTED = '[redacted]'
+
+/** A cheap look first: hardly any text has a credential, and the patterns are many. */
+const SUSPICIOUS =
+  /[A-Za-z0-9_+/=-]{16}|pass|pwd|secret|token|key|auth|bearer|cookie|credential|:\/\/|\b(?:curl|mysql|mariadb|docker|podman|helm|mongo|redis-cli|openssl|7z)/i
+
+export function redact(text: string): string {
+  if (!SUSPICIOUS.test(text)) return text
+  return SECRET_PATTERNS.reduce((left, { pattern }) => left.replace(pattern, withoutSecret), text)
+}
+
+/** The same value with every text in it redacted. */
+export function redactAll<Value>(value: Value): Value
+export function redactAll(value: unknown): unknown {
+  if (typeof value === 'string') return redact(value)
+  if (Array.isArray(value)) return value.map((item) => redactAll<unknown>(item))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([field, item]) => [field, redactAll<unknown>(item)]))
+}
+
+/** A replacer gets the match, its groups, and last of all the named groups, where there are any. */
+function withoutSecret(_match: string, ...rest: readonly unknown[]): string {
+  const groups = rest.at(-1)
+  const kept = typeof groups === 'object' && groups !== null && 'kept' in groups ? groups.kept : ''
+  return `${typeof kept === 'string' ? kept : ''}${REDACTED}`
+}
+
+/** What a credential looks like. A pattern that would also take ordinary code, hashes or ids is left out. */
+export interface SecretPattern {
+  readonly name: string
+  /** Global. Group `kept`, where there is one, stands before the secret and stays. */
+  readonly pattern: RegExp
+}
+
+/** What is plainly no secret where one might stand: a reference, a placeholder, a word of a language. */
+export const NO_VALUE: string =
+  '(?!\\[redacted\\]|[$<{(*[]|(?:process|os|env|self|this|config|settings|options)\\.|(?:null|none|nil|true|false|undefined|string|str|bytes|number|int|bool|boolean|any|unknown|optional|required|x{3,}|\\.{3}|…|your[_-]|my[_-]|example|changeme|placeholder|redacted)(?![A-Za-z0-9]))'
+
+// Passwords on a command line that stand behind an option of one letter: it depends on the command what that means.
+
+/** Of the command and its option; what stands between them is of the same command. */
+function behind(name: string, command: string, option: string): SecretPattern {
+  const kept = `(?<kept>(?<![A-Za-z0-9_-])(?:${command})\\b[^\\r\\n|;&]{0,400}?\\s${option}`
+  const quoted = `(?<quote>["'])(?=[^\\r\\n]*?\\k<quote>))${NO_VALUE}(?:(?!\\k<quote>)[^\\r\\n])+`
+  return { name, pattern: new RegExp(`${kept}${quoted}`, 'g') }
+}
+
+function behindPlain(name: string, command: string, option: string): SecretPattern {
+  const kept = `(?<kept>(?<![A-Za-z0-9_-])(?:${command})\\b[^\\r\\n|;&]{0,400}?\\s${option})`
+  return { name, pattern: new RegExp(`${kept}(?!["'-])${NO_VALUE}[^\\s"']{3,}`, 'g') }
+}
+
+const OPTIONS: readonly (readonly [command: string, option: string])[] = [
+  // Only glued on: with room between, `-p` asks, and what follows is the name of a database.
+  ['mysql(?:dump|admin|import|show|check|sh|pump|slap)?|mariadb(?:-[a-z]+)?', '-p'],
+  ['sshpass', '-p[ \\t]*'],
+  ['(?:docker|podman|nerdctl|buildah|helm registry|oras|az acr) login', '-p[ \\t=]*'],
+  ['(?:mongo|mongosh|mongodump|mongorestore|mongoexport|mongoimport)', '-p[ \\t]*'],
+  ['redis-cli', '-a[ \\t]*'],
+  ['curl', '(?:-u|--user)[ =]?[^\\s:"\\\']+:'],
+  ['openssl', '-pass(?:in|out)?[ \\t]+pass:'],
+  ['7z[az]?', '-p'],
+]
+
+export const COMMAND_SECRETS: readonly SecretPattern[] = [
+  ...OPTIONS.flatMap(([command, option]) => [
+    behind(`quoted, of ${command}`, command, option),
+    behindPlain(`of ${command}`, command, option),
+  ]),
+  // As one quoted word.
+  {
+    name: 'user and password',
+    pattern:
+      /(?<kept>(?<![A-Za-z0-9])curl\b[^\r\n|;]*?\s(?:-u|--user)[ =]?["'][^\s:"']+:)(?!\[redacted\])[^\s"'[$]{3,}/g,
+  },
+]
+
+// Credentials that give themselves away by their own letters: issued with a prefix, so that scanners can find them.
+
+const WORD = '[A-Za-z0-9_-]'
+
+/** Not in the middle of a word or of a longer token: its prefix is one that words may end in. */
+function token(name: string, body: string): SecretPattern {
+  return { name, pattern: new RegExp(`(?<![A-Za-z0-9_-])${body}`, 'g') }
+}
+
+/** Told by its prefix even where that is glued to a word, as in `-pghp_…`. */
+function glued(name: string, body: string): SecretPattern {
+  return { name, pattern: new RegExp(body, 'g') }
+}
+
+export const ISSUED_TOKENS: readonly SecretPattern[] = [
+  token('anthropic', `sk-ant-${WORD}{16,}`),
+  token('openai', `sk-(?:proj|svcacct|admin|or-v1|or)-${WORD}{16,}`),
+  // Behind a letter they might be the end of `task-` or `disk-`: only a random look tells.
+  glued(
+    'glued sk',
+    `sk-(?:ant|proj|svcacct|admin|or-v1|or)-(?=${WORD}*[A-Z])(?=${WORD}*[a-z])(?=${WORD}*[0-9])${WORD}{24,}`,
+  ),
+  // Old keys have no more than `sk-`: letters of both cases and digits tell them from a name with hyphens.
+  token('sk', `sk-(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{20,}`),
+  glued('github', `(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})`),
+  glued('gitlab', `gl(?:pat|oas|dt|rt|cbt|ptt|ft|imt|agent|soat)-${WORD}{20,}`),
+  glued('slack', `(?:xox[abeoprs](?:\\.xox[bp])?-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{20,})`),
+  glued('aws key id', `(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])`),
+  glued('google', `AIza${WORD}{35}(?![A-Za-z0-9_-])`),
+  glued('google oauth', `(?:ya29\\.${WORD}{20,}|GOCSPX-${WORD}{20,}|(?<![A-Za-z0-9_-])1//0${WORD}{30,})`),
+  glued('stripe', `(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{24,})`),
+  glued('npm', `npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])`),
+  glued('pypi', `pypi-AgE${WORD}{50,}`),
+  token('hugging face', `(?:hf|api_org)_[A-Za-z]{30,}`),
+  glued('sendgrid', `SG\\.${WORD}{16,}\\.${WORD}{30,}`),
+  token('twilio', `SK[0-9a-f]{32}(?![0-9a-zA-Z])`),
+  token('mailgun', `key-[0-9a-f]{32}(?![0-9a-zA-Z])`),
+  glued('digitalocean', `do[oprt]_v1_[0-9a-f]{64}`),
+  glued('databricks', `dapi[0-9a-f]{32}(?:-\\d)?(?![0-9a-zA-Z])`),
+  token('vault', `hv[sbr]\\.${WORD}{24,}`),
+  glued('groq', `gsk_[A-Za-z0-9]{40,}`),
+  glued('xai', `xai-[A-Za-z0-9]{40,}`),
+  token('replicate', `r8_[A-Za-z0-9]{30,}`),
+  glued('perplexity', `pplx-[A-Za-z0-9]{40,}`),
+  glued('langsmith', `lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}`),
+  glued('linear', `lin_(?:api|oauth)_[A-Za-z0-9]{32,}`),
+  glued('notion', `(?:secret_[A-Za-z0-9]{43}|ntn_[A-Za-z0-9]{40,})(?![A-Za-z0-9])`),
+  glued('shopify', `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`),
+  glued('docker', `dckr_(?:pat|oat)_${WORD}{20,}`),
+  glued('atlassian', `ATATT3x[A-Za-z0-9_=-]{50,}`),
+  glued('sentry', `sntry[su]_[A-Za-z0-9+/=_-]{40,}`),
+  glued('grafana', `(?:glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,})`),
+  glued('new relic', `NRAK-[A-Z0-9]{27}`),
+  glued('postman', `PMAK-[0-9a-f]{24}-[0-9a-f]{34}`),
+  glued('figma', `figd_${WORD}{40,}`),
+  glued('supabase', `sbp_[0-9a-f]{40}`),
+  glued('doppler', `dp\\.(?:pt|st|ct|sa|scim|audit)\\.(?:[a-z0-9_-]+\\.)?[A-Za-z0-9]{40,}`),
+  glued('tailscale', `tskey-(?:auth|api|client|scim|webhook)-${WORD}{16,}`),
+  token('terraform', `[A-Za-z0-9]{14}\\.atlasv1\\.${WORD}{60,}`),
+  glued('planetscale', `pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}`),
+  token('telegram', `\\d{8,10}:AA${WORD}{33}(?![A-Za-z0-9_-])`),
+  token('discord', `[MNO][A-Za-z0-9_-]{23,27}\\.${WORD}{6}\\.${WORD}{27,}`),
+  glued('age', `AGE-SECRET-KEY-1[0-9A-Z]{58}`),
+  glued('jwt', `eyJ${WORD}{8,}\\.eyJ${WORD}{8,}\\.${WORD}*`),
+]
+
+// Credentials known only by what stands before them: a header, an address, the name of a field.
+
+/** Words that make of what follows a secret: with anything before them, `-`, `_` or nothing between their parts. */
+const SECRET_WORD =
+  '(?:pass(?:word|wd|phrase)|pwd(?!["\']?[ \\t]*[:=][ \\t]*["\']?[/~.])|secret|(?:api|access|auth|private|secret|signing|encryption|account|client)[_-]?(?:key|secret)|(?:access|auth|api|refresh|bearer|session|id|csrf|bot|oauth)?[_-]?token|credentials?)'
+const BEFORE = '(?<![A-Za-z0-9_])(?:[A-Za-z0-9]{1,40}[_.-]){0,6}[A-Za-z0-9]{0,24}?'
+const SECRET_NAME = `${BEFORE}${SECRET_WORD}[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}`
+
+/** The name of a variable or what is called like a function: code, and no value. */
+const NO_CODE = '(?![A-Za-z_$][\\w$.]*[([])'
+const PLAIN = '[^\\s"\'`,;&|(){}<>\\\\]'
+/** With room around it an equals sign is more often code than configuration: the value must look random. */
+const SPACED = '(?:[ \\t]+:?=[ \\t]*|:?=[ \\t]+|:=)(?![=>~"\'`\\\\])'
+
+export const SPOKEN_SECRETS: readonly SecretPattern[] = [
+  {
+    name: 'authorization',
+    pattern:
+      /(?<kept>\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|negotiate)\s+)?)(?!\[redacted\]|[$<{*]|(?:bearer|basic|token|digest|negotiate)\s)[^\s"',;\\]{6,}/gi,
+  },
+  { name: 'bearer', pattern: /(?<kept>\bbearer\s+)(?=[^\s"']*[0-9])[A-Za-z0-9._~+/=-]{16,}/gi },
+  {
+    name: 'cookie',
+    pattern: /(?<kept>\b(?:set-)?cookie["']?:\s*["']?)(?!\[redacted\])[^\s=;"']+=[^\r\n"']{8,}/gi,
+  },
+  {
+    name: 'url password',
+    pattern:
+      /(?<kept>\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s/:@"'<>]*:)(?!\[redacted\]|[$<{*])[^\s/@"'<>]{3,}(?=@)/gi,
+  },
+  {
+    name: 'url signature',
+    pattern:
+      /(?<kept>[?&](?:sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|access_token|api_key|apikey|key|token|auth|password|secret|code)=)(?!\[redacted\]|[$<{*])[^\s&"'<>#\\]{8,}/gi,
+  },
+  {
+    name: 'quoted assignment',
+    pattern: new RegExp(
+      `(?<kept>${SECRET_NAME}\\\\?["']?\\s*(?::=|=>|[:=])\\s*(?<quote>\\\\?["'\`]))${NO_VALUE}(?:(?!\\k<quote>)[^\\r\\n]){4,}?(?=\\k<quote>)`,
+      'gi',
+    ),
+  },
+  {
+    name: 'plain assignment',
+    pattern: new RegExp(
+      `(?<kept>${SECRET_NAME}=)(?!["'\`\\\\=])${NO_VALUE}(?![A-Za-z_][\\w.]*\\()[^\\s"'\`,;&|)\\\\]{6,}`,
+      'gi',
+    ),
+  },
+  {
+    name: 'spaced assignment',
+    pattern: new RegExp(
+      `(?<kept>${SECRET_NAME}${SPACED})${NO_VALUE}${NO_CODE}(?=${PLAIN}*[0-9]|${PLAIN}+[!@#%^~])(?=${PLAIN}*[A-Za-z])${PLAIN}{6,}`,
+      'gi',
+    ),
+  },
+  {
+    name: 'spaced password of figures',
+    pattern: new RegExp(`(?<kept>${BEFORE}pass(?:word|wd|phrase)${SPACED})[0-9]{6,}(?![A-Za-z0-9.])`, 'gi'),
+  },
+  {
+    name: 'plain field',
+    pattern: new RegExp(
+      `(?<kept>${SECRET_NAME}:[ \\t]+)(?!["'\`\\\\])${NO_VALUE}(?=[^\\s]*[0-9])(?=[^\\s]*[A-Za-z])[^\\s"'\`,;(){}<>\\\\]{8,}`,
+      'gi',
+    ),
+  },
+  {
+    name: 'option',
+    pattern: new RegExp(
+      `(?<kept>(?<![A-Za-z0-9])--?${SECRET_NAME}[ \\t]+["']?)(?!-)${NO_VALUE}[^\\s"']{6,}`,
+      'gi',
+    ),
+  },
+  {
+    name: 'connection string',
+    pattern: /(?<kept>\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|Password|Pwd)=)[^\s;"'[]{8,}/g,
+  },
+]
+
+// All that is looked for, in order: a whole key before its parts, what is sure before what is likely.
+
+const PRIVATE_KEY: SecretPattern = {
+  name: 'private key',
+  pattern: /-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY( BLOCK)?-----[\s\S]*?(?:-----END \1PRIVATE KEY\2-----|$)/g,
+}
+
+export const SECRET_PATTERNS: readonly SecretPattern[] = [
+  PRIVATE_KEY,
+  ...ISSUED_TOKENS,
+  ...SPOKEN_SECRETS,
+  ...COMMAND_SECRETS,
+]

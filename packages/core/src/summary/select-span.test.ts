@@ -1,0 +1,254 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import type { Entry } from '../context/entry.ts'
+import { chooseSpan, keptMetadata, type Span, type SpanOptions } from './select-span.ts'
+import type { CompactForm } from './summary-prompt.ts'
+
+/** q1 · a1 with two calls · their results · a2 · q2 · a3 */
+function talk(): Teller {
+  const teller = new Teller()
+  teller.user('one', { uuid: 'q1' })
+  teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }], { uuid: 'a1' })
+  teller.assistant('m1', [{ type: 'tool_use', id: 'c2', name: 'Read', input: {} }], { uuid: 'a1b' })
+  teller.result('c1', 'text', { uuid: 'r1' })
+  teller.result('c2', 'text', { uuid: 'r2' })
+  teller.assistant('m2', 'done', { uuid: 'a2' })
+  teller.user('two', { uuid: 'q2' })
+  teller.assistant('m3', 'done too', { uuid: 'a3' })
+  return teller
+}
+
+const uuids = (entries: readonly Entry[]): readonly string[] => entries.map((entry) => entry.record.uuid)
+
+function span(teller: Teller, options: SpanOptions): Span {
+  const choice = chooseSpan(teller.view, options)
+  if (!choice.ok) throw new Error(choice.message)
+  return choice.span
+}
+
+function classes(teller: Teller, options: SpanOptions): Record<string, readonly string[]> {
+  const { summarised, kept, pinned, unanswered } = span(teller, options)
+  return {
+    summarised: uuids(summarised),
+    kept: uuids(kept),
+    pinned: uuids(pinned),
+    unanswered: uuids(unanswered),
+  }
+}
+
+describe('the span of a compaction', () => {
+  const all = ['q1', 'a1', 'a1b', 'r1', 'r2', 'a2', 'q2', 'a3']
+
+  it.each<[string, CompactForm, string, number, string | null]>([
+    ['from a prompt', 'from', 'q2', 6, null],
+    ['from inside a round keeps the whole round', 'from', 'r1', 5, 'r1'],
+    ['from the second record of a response keeps it whole', 'from', 'a1b', 5, 'a1b'],
+    ['up to a prompt', 'up_to', 'q2', 6, null],
+    ['up to a result keeps the round it ends', 'up_to', 'r2', 1, 'r2'],
+    ['up to a response', 'up_to', 'a2', 5, null],
+  ])('%s', (_, form, pivot, cut, movedFrom) => {
+    const found = span(talk(), { form, pivot })
+    const [front, back] = [all.slice(0, cut), all.slice(cut)]
+    expect(uuids(found.summarised)).toEqual(form === 'from' ? back : front)
+    expect(uuids(found.kept)).toEqual(form === 'from' ? front : back)
+    expect([found.pivot, found.movedFrom]).toEqual([all[cut], movedFrom])
+    expect(found.note === null).toBe(movedFrom === null)
+    expect(uuids(found.input)).toEqual(form === 'from' ? all : front)
+  })
+
+  it('a moved cut is told with both places', () => {
+    expect(span(talk(), { form: 'up_to', pivot: 'r2' }).note).toBe(
+      'The cut was moved from r2 to a1, so that no tool call is parted from its result and no response from its own records. More is kept than was asked for.',
+    )
+  })
+
+  it('full takes everything, earlier summaries and what they kept included', () => {
+    const teller = talk()
+    teller.batch(() => {
+      teller.notice('compact_boundary', {
+        uuid: 'b',
+        parentUuid: null,
+        compactMetadata: {
+          trigger: 'manual',
+          preTokens: 1,
+          preservedMessages: { anchorUuid: 's', uuids: ['q2', 'a3'] },
+        },
+      })
+      teller.user('Summary: before', { uuid: 's', isCompactSummary: true })
+    })
+    teller.user('three', { uuid: 'q3' })
+    teller.assistant('m4', 'done again', { uuid: 'a4' })
+    const found = span(teller, { form: 'full' })
+    expect(uuids(found.summarised)).toEqual(['s', 'q2', 'a3', 'q3', 'a4'])
+    expect(uuids(found.aside)).toEqual(['b'])
+  })
+
+  it('what the person said and nobody answered comes last, attachments and notices aside', () => {
+    const teller = talk()
+    teller.assistant('m3', 'API error', {
+      uuid: 'e',
+      isApiErrorMessage: true,
+      message: { id: 'e', role: 'assistant', model: '<synthetic>', content: 'API error' },
+    })
+    teller.user('three', { uuid: 'q3' })
+    teller.attachment({ type: 'file', path: '/a', content: 'x' }, { uuid: 'f' })
+    teller.user('<local-command-stdout>ls</local-command-stdout>', { uuid: 'l' })
+    teller.user('a hint', { uuid: 'h', isMeta: true })
+    teller.user([{ type: 'image', source: {} }], { uuid: 'p' })
+    expect(classes(teller, { form: 'full' })).toEqual({
+      summarised: [...all, 'f', 'l', 'h'],
+      kept: [],
+      pinned: [],
+      unanswered: ['q3', 'p'],
+    })
+    expect(classes(teller, { form: 'up_to', pivot: 'q2' })).toMatchObject({
+      kept: ['q2', 'a3', 'f', 'l', 'h'],
+      unanswered: ['q3', 'p'],
+    })
+    expect(classes(teller, { form: 'from', pivot: 'q2' })).toMatchObject({
+      summarised: ['q2', 'a3', 'f', 'l', 'h'],
+      unanswered: ['q3', 'p'],
+    })
+  })
+
+  it('words beside the answer to a call are not lost', () => {
+    const teller = new Teller()
+    teller.user('one', { uuid: 'q1' })
+    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Bash', input: {} }], { uuid: 'a1' })
+    teller.user(
+      [
+        { type: 'tool_result', tool_use_id: 'c1', content: 'denied' },
+        { type: 'text', text: 'No, do it otherwise.' },
+      ],
+      { uuid: 'r1' },
+    )
+    expect(classes(teller, { form: 'full' })).toMatchObject({ summarised: ['q1', 'a1'], unanswered: ['r1'] })
+  })
+})
+
+describe('pins', () => {
+  const pins = (targets: readonly string[], budgetTokens = 100) => ({
+    targets,
+    budgetTokens,
+    tokensOf: () => 10,
+  })
+
+  it('keep a record with all it cannot be parted from', () => {
+    expect(classes(talk(), { form: 'full', pins: pins(['r2', 'q1']) })).toMatchObject({
+      summarised: ['a2', 'q2', 'a3'],
+      pinned: ['q1', 'a1', 'a1b', 'r1', 'r2'],
+    })
+  })
+
+  it('the newest have the budget, and what found no room is told', () => {
+    const found = span(talk(), { form: 'full', pins: pins(['q1', 'r2', 'q2'], 25) })
+    expect([uuids(found.pinned), uuids(found.unpinned)]).toEqual([['q1', 'q2'], ['r2']])
+    expect(uuids(found.summarised)).toEqual(['a1', 'a1b', 'r1', 'r2', 'a2', 'a3'])
+  })
+
+  it('on the kept side say nothing new', () => {
+    expect(classes(talk(), { form: 'up_to', pivot: 'q2', pins: pins(['q2']) }).pinned).toEqual([])
+  })
+})
+
+describe('what cannot be compacted', () => {
+  const waiting = (): Teller => {
+    const teller = talk()
+    teller.assistant('m4', [{ type: 'tool_use', id: 'c9', name: 'Bash', input: {} }], { uuid: 'a4' })
+    teller.user('hurry', { uuid: 'q9' })
+    return teller
+  }
+
+  it.each<[string, Teller, SpanOptions, string]>([
+    ['an empty conversation', new Teller(), { form: 'full' }, 'empty-conversation'],
+    ['a call that waits', waiting(), { form: 'full' }, 'pending-call'],
+    ['a call that waits on the kept side', waiting(), { form: 'up_to', pivot: 'q2' }, 'pending-call'],
+    ['a pivot nobody knows', talk(), { form: 'from', pivot: 'nowhere' }, 'unknown-pivot'],
+    ['no pivot at all', talk(), { form: 'up_to' }, 'unknown-pivot'],
+    ['nothing to keep in front', talk(), { form: 'from', pivot: 'q1' }, 'empty-side'],
+    ['nothing before the pivot', talk(), { form: 'up_to', pivot: 'q1' }, 'empty-side'],
+  ])('%s', (_, teller, options, reason) => {
+    const choice = chooseSpan(teller.view, options)
+    expect(choice).toMatchObject({ ok: false, reason })
+  })
+
+  it('a cut that moves to the end leaves nothing to summarise', () => {
+    const teller = new Teller()
+    teller.user('one', { uuid: 'q1' })
+    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }], { uuid: 'a1' })
+    teller.result('c1', 'text', { uuid: 'r1' })
+    expect(chooseSpan(teller.view, { form: 'from', pivot: 'r1' })).toEqual({
+      ok: false,
+      reason: 'empty-side',
+      message: 'There is nothing to summarise behind the picked message. Pick another one.',
+    })
+  })
+
+  it('a message that waits for its answer is not summarised away', () => {
+    const teller = new Teller()
+    teller.user('one')
+    expect(chooseSpan(teller.view, { form: 'full' })).toMatchObject({
+      ok: false,
+      reason: 'nothing-to-summarise',
+    })
+  })
+
+  it('a call of the provider’s is given up once the person has gone on', () => {
+    const teller = talk()
+    teller.assistant('m4', [{ type: 'server_tool_use', id: 's1', name: 'web_search', input: {} }], {
+      uuid: 'a4',
+    })
+    expect(chooseSpan(teller.view, { form: 'full' })).toMatchObject({ reason: 'pending-call' })
+    teller.user('never mind', { uuid: 'q9' })
+    expect(classes(teller, { form: 'full' })).toMatchObject({
+      summarised: [...talkUuids, 'a4'],
+      unanswered: ['q9'],
+    })
+  })
+
+  const talkUuids = ['q1', 'a1', 'a1b', 'r1', 'r2', 'a2', 'q2', 'a3']
+})
+
+describe('a cut between roles', () => {
+  it('is moved to where the speaker changes', () => {
+    const teller = new Teller()
+    teller.user('one', { uuid: 'q1' })
+    teller.assistant('m1', 'yes', { uuid: 'a1' })
+    teller.user('two', { uuid: 'q2' })
+    teller.user('and three', { uuid: 'q3' })
+    teller.assistant('m2', 'yes', { uuid: 'a2' })
+    expect(span(teller, { form: 'up_to', pivot: 'q3' }).pivot).toBe('q3')
+    expect(span(teller, { form: 'up_to', pivot: 'q3', apart: true })).toMatchObject({
+      pivot: 'q2',
+      movedFrom: 'q3',
+    })
+  })
+})
+
+describe('what the boundary says', () => {
+  const anchors = { boundaryUuid: 'B', summaryUuid: 'S', lastUuid: 'L' }
+
+  it.each<[SpanOptions, unknown]>([
+    [{ form: 'full' }, { messagesSummarized: 8, unansweredMessages: { anchorUuid: 'L', uuids: ['q9'] } }],
+    [
+      { form: 'from', pivot: 'q2' },
+      {
+        messagesSummarized: 2,
+        preservedMessages: { anchorUuid: 'B', uuids: ['q1', 'a1', 'a1b', 'r1', 'r2', 'a2'] },
+        unansweredMessages: { anchorUuid: 'L', uuids: ['q9'] },
+      },
+    ],
+    [
+      { form: 'up_to', pivot: 'q2', pins: { targets: ['q1'], budgetTokens: 9, tokensOf: () => 1 } },
+      {
+        messagesSummarized: 5,
+        preservedMessages: { anchorUuid: 'S', uuids: ['q1', 'q2', 'a3'] },
+        unansweredMessages: { anchorUuid: 'L', uuids: ['q9'] },
+      },
+    ],
+  ])('%j', (options, metadata) => {
+    const teller = talk()
+    teller.user('nine', { uuid: 'q9' })
+    expect(keptMetadata(span(teller, options), anchors)).toEqual(metadata)
+  })
+})

@@ -1,0 +1,347 @@
+/**
+ * What a summary may not lose, read off the records by fixed rules. Always made from the whole history up to the
+ * cut, never from an earlier summary, so that nothing fades however often a session is compacted; only a summary of
+ * what is not in the log at all is taken along as it stands.
+ */
+import { blocksOf, isText } from '../log/block.ts'
+import { isSyntheticError, type KnownRecord, typedText } from '../log/record.ts'
+import { type TodoItem, todosOf, todosPlace } from '../log/todo-list.ts'
+import { type FileTouch, type ToolRun, toolRunsOf } from '../log/tool-calls.ts'
+import type { Estimator } from '../tokens/estimator.ts'
+import { redact } from './redact.ts'
+import { bothEnds } from './truncate-text.ts'
+
+export interface Facts {
+  readonly messages: readonly PersonMessage[]
+  readonly files: readonly TouchedFile[]
+  readonly commands: readonly FailingCommand[]
+  readonly failedCalls: readonly FailedCall[]
+  readonly todos: readonly TodoItem[]
+  /** The person has spoken since the list was last changed. */
+  readonly areTodosOlder: boolean
+  readonly plan: Said | null
+  /** The newest text of the model. */
+  readonly lastAnswer: Said | null
+  readonly runs: readonly ToolRun[]
+  /** The summary at the start of a log whose earlier records are elsewhere. */
+  readonly earlier: Said | null
+  readonly clean: (text: string) => string
+}
+
+export interface Said {
+  readonly text: string
+  readonly uuid: string
+}
+
+/** `history`: the records of the branch in order, up to the cut; for a partial summary `from` a cut, those behind it. */
+export function factsOf(history: readonly KnownRecord[], clean: (text: string) => string = redact): Facts {
+  const runs = toolRunsOf(history)
+  const messages = personMessagesOf(history, clean)
+  return {
+    messages,
+    files: touchedFilesOf(runs, clean),
+    commands: failingCommandsOf(runs, clean),
+    failedCalls: failedCallsOf(runs, clean),
+    todos: todosOf(runs, clean),
+    areTodosOlder: (messages.at(-1)?.place ?? -1) > todosPlace(runs),
+    plan: planOf(history, runs, clean),
+    lastAnswer: lastAnswer(history, clean),
+    runs,
+    earlier: earlierSummary(history, clean),
+    clean,
+  }
+}
+
+/** The same facts without what other messages of the view show word for word. */
+export function withoutMessages(facts: Facts, uuids: ReadonlySet<string>): Facts {
+  return { ...facts, messages: facts.messages.filter(({ uuid }) => !uuids.has(uuid)) }
+}
+
+function planOf(
+  history: readonly KnownRecord[],
+  runs: readonly ToolRun[],
+  clean: (text: string) => string,
+): Said | null {
+  const attached = history.findLast(
+    (record) => record.type === 'attachment' && typeof record.attachment.planContent === 'string',
+  )
+  if (attached?.type === 'attachment')
+    return { text: clean(String(attached.attachment.planContent)), uuid: attached.uuid }
+  const run = runs.findLast(({ input }) => planIn(input) !== null)
+  return run === undefined ? null : { text: clean(planIn(run.input) ?? ''), uuid: run.uuid }
+}
+
+function planIn(input: unknown): string | null {
+  const plan = typeof input === 'object' && input !== null && 'plan' in input ? input.plan : null
+  return typeof plan === 'string' && plan.trim() !== '' ? plan : null
+}
+
+function lastAnswer(history: readonly KnownRecord[], clean: (text: string) => string): Said | null {
+  for (let place = history.length - 1; place >= 0; place -= 1) {
+    const record = history[place]
+    if (record?.type !== 'assistant' || isSyntheticError(record)) continue
+    const text = textOf(record)
+    if (text.trim() !== '') return { text: clean(text), uuid: record.uuid }
+  }
+  return null
+}
+
+function earlierSummary(history: readonly KnownRecord[], clean: (text: string) => string): Said | null {
+  const first = history.find((record) => record.type === 'user' || record.type === 'assistant')
+  if (first?.isCompactSummary !== true) return null
+  return { text: clean(textOf(first)), uuid: first.uuid }
+}
+
+function textOf(record: KnownRecord): string {
+  if (record.type !== 'user' && record.type !== 'assistant') return ''
+  return blocksOf(record.message.content)
+    .flatMap((block) => (isText(block) ? [block.text] : []))
+    .join('\n')
+}
+
+// What the person said, message by message: kept word for word, since it is what keeps intent from drifting.
+
+export interface PersonMessage {
+  readonly uuid: string
+  readonly place: number
+  /** Without secrets, otherwise letter for letter. */
+  readonly text: string
+  /** Said after the person had stopped the model: a change of course, in whatever language. */
+  readonly isCorrection: boolean
+}
+
+const STOPPED = /^\s*\[Request interrupted/
+
+export function personMessagesOf(
+  history: readonly KnownRecord[],
+  clean: (text: string) => string,
+): readonly PersonMessage[] {
+  const messages: PersonMessage[] = []
+  let isCorrection = false
+  history.forEach((record, place) => {
+    const typed = typedText(record)
+    if (typed !== null) messages.push({ uuid: record.uuid, place, text: clean(typed), isCorrection })
+    if (typed !== null || record.type === 'assistant') isCorrection = false
+    if (isStop(record)) isCorrection = true
+  })
+  return messages
+}
+
+function isStop(record: KnownRecord): boolean {
+  if (record.type !== 'user' || record.isMeta === true) return false
+  return blocksOf(record.message.content).some((block) => isText(block) && STOPPED.test(block.text))
+}
+
+/** A message longer than this is cut in the middle; both ends stay, this many characters each. */
+const LONG_MESSAGE = 4_000
+const MESSAGE_END = 500
+
+export interface MessageRules {
+  /** Tokens of one message; a longer one is cut as well. */
+  readonly eachTokens: number
+  readonly estimate: Pick<Estimator, 'text'>
+}
+
+/** The text of a message as a summary shows it: all of it, or both ends of a long one with its id. */
+export function shownText(message: PersonMessage, rules: MessageRules): string {
+  return isLong(message, rules) ? bothEnds(message.text, MESSAGE_END, message.uuid) : message.text
+}
+
+/** The parts of a message that must be found in a summary: all of it, or both ends of a long one and its id. */
+export function mustHold(message: PersonMessage, rules: MessageRules): readonly string[] {
+  const text = message.text.trim()
+  if (!isLong(message, rules) || text.length <= 2 * MESSAGE_END) return [text]
+  return [text.slice(0, MESSAGE_END), text.slice(-MESSAGE_END), message.uuid]
+}
+
+function isLong({ text }: PersonMessage, { eachTokens, estimate }: MessageRules): boolean {
+  return text.trim().length > LONG_MESSAGE || estimate.text(text) > eachTokens
+}
+
+// Files the work touched: what was done to each, and the last that is known of it.
+
+export interface TouchedFile {
+  readonly path: string
+  /** Changes that went through; one that the tool refused still makes the file part of the work. */
+  readonly edits: number
+  readonly refusedEdits: number
+  readonly reads: number
+  readonly isMade: boolean
+  /** Place and record of the newest touch. */
+  readonly place: number
+  readonly uuid: string
+  /** What the newest change put there; null where none says so. */
+  readonly put: string | null
+  /** Lines of the newest reading. */
+  readonly linesRead: number | null
+}
+
+/** Newest touched first. */
+export function touchedFilesOf(
+  runs: readonly ToolRun[],
+  clean: (text: string) => string,
+): readonly TouchedFile[] {
+  const files = new Map<string, TouchedFile>()
+  for (const run of runs) {
+    for (const touch of run.touches) {
+      const before = files.get(touch.path) ?? untouched(touch.path)
+      files.set(touch.path, after(before, touch, run))
+    }
+  }
+  const cleaned = [...files.values()].map((file) => ({
+    ...file,
+    path: clean(file.path),
+    put: file.put === null ? null : clean(file.put),
+  }))
+  return cleaned.toSorted((one, other) => other.place - one.place || (one.path < other.path ? -1 : 1))
+}
+
+export function isEdited({ edits, refusedEdits }: TouchedFile): boolean {
+  return edits + refusedEdits > 0
+}
+
+function untouched(path: string): TouchedFile {
+  return {
+    path,
+    edits: 0,
+    refusedEdits: 0,
+    reads: 0,
+    isMade: false,
+    place: 0,
+    uuid: '',
+    put: null,
+    linesRead: null,
+  }
+}
+
+function after(file: TouchedFile, { act, put }: FileTouch, run: ToolRun): TouchedFile {
+  const touched = { ...file, place: run.place, uuid: run.uuid }
+  if (act === 'read')
+    return { ...touched, reads: file.reads + 1, linesRead: run.failed ? file.linesRead : lines(run.result) }
+  if (run.failed) return { ...touched, refusedEdits: file.refusedEdits + 1 }
+  return { ...touched, edits: file.edits + 1, isMade: file.isMade || act === 'write', put: put ?? file.put }
+}
+
+function lines(text: string): number {
+  return text === '' ? 0 : text.replace(/\n$/, '').split('\n').length
+}
+
+// Commands that failed: the last error of each, whether it has since succeeded, and what was changed in between.
+
+export interface FailingCommand {
+  readonly command: string
+  /** The end of what it said when it last failed. */
+  readonly error: string
+  readonly failures: number
+  /** The same command has succeeded since. */
+  readonly isSettled: boolean
+  /** Files changed since it last failed; up to its success, where it has succeeded. */
+  readonly editedSince: readonly string[]
+  readonly place: number
+  /** Record of the result. */
+  readonly uuid: string
+}
+
+const ERROR_END = 600
+const LEADING_CD = /\s*cd\s+[^&;|\n]*&&\s*/y
+const CUTTING = /^\|\s*(?:head|tail)\b[^&;\n]*$/
+
+/** A command as it is told from others: where it was run and how much of its output was looked at do not count. */
+export function plainCommand(command: string): string {
+  let start = 0
+  LEADING_CD.lastIndex = 0
+  while (LEADING_CD.test(command)) start = LEADING_CD.lastIndex
+  let end = command.trimEnd().length
+  for (;;) {
+    const pipe = command.lastIndexOf('|', end - 1)
+    if (pipe <= start || !CUTTING.test(command.slice(pipe, end))) break
+    end = command.slice(0, pipe).trimEnd().length
+  }
+  return command.slice(start, end).trim()
+}
+
+/** Newest failure first. */
+export function failingCommandsOf(
+  runs: readonly ToolRun[],
+  clean: (text: string) => string,
+): readonly FailingCommand[] {
+  const failing = new Map<string, FailingCommand>()
+  for (const run of runs) {
+    if (run.command !== null && run.answeredAt !== null) enter(failing, plainCommand(run.command), run)
+    else if (!run.failed) noteEdits(failing, run)
+  }
+  const cleaned = [...failing.values()].map((item) => ({
+    ...item,
+    command: clean(item.command),
+    error: clean(item.error),
+    editedSince: item.editedSince.map(clean),
+  }))
+  return cleaned.toSorted((one, other) => other.place - one.place)
+}
+
+function enter(failing: Map<string, FailingCommand>, command: string, run: ToolRun): void {
+  const before = failing.get(command)
+  if (!run.failed) {
+    if (before !== undefined) failing.set(command, { ...before, isSettled: true })
+    noteEdits(failing, run)
+    return
+  }
+  failing.set(command, {
+    command,
+    error: endOf(run.result),
+    failures: (before?.failures ?? 0) + 1,
+    isSettled: false,
+    editedSince: [],
+    place: run.place,
+    uuid: run.resultUuid ?? run.uuid,
+  })
+}
+
+/** White space at the very end comes on top, so that the end is there however it is counted. */
+function endOf(text: string): string {
+  return text.slice(-(ERROR_END + text.length - text.trimEnd().length))
+}
+
+function noteEdits(failing: Map<string, FailingCommand>, run: ToolRun): void {
+  const edited = run.touches.flatMap(({ act, path }) => (act === 'read' ? [] : [path]))
+  if (edited.length === 0) return
+  for (const [command, item] of failing) {
+    if (item.isSettled) continue
+    failing.set(command, { ...item, editedSince: [...new Set([...item.editedSince, ...edited])] })
+  }
+}
+
+/** A call of another kind that failed: an edit that found nothing to replace, a file that is not there. */
+export interface FailedCall {
+  readonly tool: string
+  readonly target: string
+  readonly error: string
+  readonly place: number
+  readonly uuid: string
+}
+
+const CALL_ERROR = 300
+
+/** Newest first; those on a file that a later call of the same tool did without trouble are settled and left out. */
+export function failedCallsOf(
+  runs: readonly ToolRun[],
+  clean: (text: string) => string,
+): readonly FailedCall[] {
+  const failed = new Map<string, FailedCall>()
+  for (const run of runs) {
+    if (run.command !== null) continue
+    const target = run.touches[0]?.path ?? ''
+    const key = `${run.name} ${target}`
+    failed.delete(key)
+    if (!run.failed) continue
+    const error = clean(run.result.trim().slice(0, CALL_ERROR))
+    failed.set(key, {
+      tool: run.name,
+      target: clean(target),
+      error,
+      place: run.place,
+      uuid: run.resultUuid ?? run.uuid,
+    })
+  }
+  return [...failed.values()].toReversed()
+}

@@ -1,0 +1,379 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import type { Entry } from '../context/entry.ts'
+import { createProfile } from '../policy/provider-profile.ts'
+import { validate } from '../validate/validate.ts'
+import { MOST_PARTS, splitParts } from './attempt-requests.ts'
+import {
+  answerSettings,
+  dropHead,
+  type InputParts,
+  metaRecord,
+  prepareInput,
+  roundsOfEntries,
+  SUMMARISER_SYSTEM_PROMPT,
+  type Summariser,
+  TRUNCATION_MARKER,
+  withMarker,
+} from './summary-input.ts'
+
+const profile = createProfile({ window: 200_000, maxOutput: 64_000 })
+const summariser: Summariser = { model: 'model-b', profile, window: 200_000, outputTokens: 20_000 }
+const read = {
+  name: 'Read',
+  description: 'reads',
+  input_schema: { type: 'object' },
+  cache_control: { type: 'ephemeral' },
+}
+const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
+
+function input(teller: Teller, changes: Partial<InputParts> = {}) {
+  return prepareInput({
+    entries: teller.view.entries.toArray(),
+    prompt: 'TASK',
+    summariser,
+    tools: [read],
+    ...changes,
+  })
+}
+
+const said = (teller: Teller, changes: Partial<InputParts> = {}): unknown =>
+  input(teller, changes).payload.messages.map(({ role, content }) => [role, content])
+
+describe('the request of a call of its own', () => {
+  it('has a short system prompt, the task as its last words, room for the answer, and passes the rules', () => {
+    const teller = new Teller()
+    teller.user('one')
+    teller.assistant('m1', 'yes')
+    const { payload } = input(teller)
+    expect(payload).toEqual({
+      model: 'model-b',
+      max_tokens: 20_000,
+      system: SUMMARISER_SYSTEM_PROMPT,
+      messages: [
+        { role: 'user', content: 'one' },
+        { role: 'assistant', content: 'yes' },
+        { role: 'user', content: 'TASK' },
+      ],
+    })
+    expect(validate(payload, profile)).toEqual([])
+  })
+
+  it('the task joins what the person said last', () => {
+    const teller = new Teller()
+    teller.user('one')
+    expect(said(teller)).toEqual([
+      [
+        'user',
+        [
+          { type: 'text', text: 'one' },
+          { type: 'text', text: 'TASK' },
+        ],
+      ],
+    ])
+  })
+
+  it('media are named, also inside results; thinking is gone', () => {
+    const teller = new Teller()
+    teller.user([{ type: 'text', text: 'look' }, image, { type: 'document', source: {} }])
+    teller.assistant('m1', [{ type: 'thinking', thinking: 'hm', signature: 's' }])
+    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: { n: 1 } }])
+    teller.result('c1', [{ type: 'text', text: 'here' }, image])
+    expect(said(teller)).toEqual([
+      [
+        'user',
+        [
+          { type: 'text', text: 'look' },
+          { type: 'text', text: '[image]' },
+          { type: 'text', text: '[document]' },
+        ],
+      ],
+      ['assistant', [{ type: 'tool_use', id: 'c1', name: 'Read', input: { n: 1 } }]],
+      [
+        'user',
+        [
+          {
+            type: 'tool_result',
+            tool_use_id: 'c1',
+            content: [
+              { type: 'text', text: 'here' },
+              { type: 'text', text: '[image]' },
+            ],
+          },
+          { type: 'text', text: 'TASK' },
+        ],
+      ],
+    ])
+  })
+
+  it.each<[string, readonly (typeof read)[], readonly unknown[]]>([
+    ['one that was called, unmarked', [{ ...read, name: 'Bash' }, read], ['Read']],
+    ['another, where that is gone', [{ ...read, name: 'Bash' }], ['Bash']],
+    ['one of its own, where there is none', [], ['unavailable']],
+  ])('while there are calls a tool is declared: %s', (_, tools, names) => {
+    const teller = new Teller()
+    teller.user('one')
+    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
+    teller.result('c1', 'text')
+    const { payload } = input(teller, { tools })
+    expect(payload.tools?.map((tool) => tool.name)).toEqual(names)
+    expect(payload.tools?.some((tool) => 'cache_control' in tool)).toBe(false)
+    expect(validate(payload, profile)).toEqual([])
+    const told = input(teller, { tools, asText: true }).payload
+    expect([told.tools, validate(told, profile)]).toEqual([undefined, []])
+    expect(told.messages.map(({ content }) => content)).toEqual([
+      'one',
+      [{ type: 'text', text: '[call of Read: {}]' }],
+      [
+        { type: 'text', text: '[result: text]' },
+        { type: 'text', text: 'TASK' },
+      ],
+    ])
+  })
+
+  it('what was cleared stays cleared, as text too', () => {
+    const teller = new Teller()
+    teller.user('one')
+    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
+    teller.result('c1', 'long text')
+    teller.notice('microcompact_boundary', {
+      microcompactMetadata: {
+        trigger: 'auto',
+        preTokens: 1,
+        tokensSaved: 1,
+        compactedToolIds: ['c1'],
+        clearedAttachmentUUIDs: [],
+      },
+    })
+    for (const asText of [false, true]) {
+      const text = JSON.stringify(said(teller, { asText }))
+      expect([text.includes('long text'), text.includes('[Old tool result content cleared]')]).toEqual([
+        false,
+        true,
+      ])
+    }
+  })
+
+  it('listings of skills are left out, and what a compaction brought back is only named', () => {
+    const teller = new Teller()
+    teller.user('before')
+    teller.batch(() => {
+      teller.notice('compact_boundary', {
+        parentUuid: null,
+        compactMetadata: { trigger: 'auto', preTokens: 1 },
+      })
+      teller.user('Summary: x', { isCompactSummary: true })
+      teller.attachment({ type: 'file', path: '/src/a.ts', content: 'long' })
+    })
+    teller.attachment({ type: 'todo', content: 'long', context: 'post-compact' })
+    teller.attachment({ type: 'skill_listing', content: 'long' })
+    teller.attachment({ type: 'skill_discovery', content: 'long' })
+    teller.attachment({ type: 'hook_context', content: 'a hook’s word' })
+    const text = JSON.stringify(said(teller))
+    expect(text).not.toContain('long')
+    expect(text).toContain('[brought back after a compaction: file /src/a.ts]')
+    expect(text).toContain('[brought back after a compaction: todo]')
+    expect(text).toContain('a hook’s word')
+  })
+
+  it('what only its maker can read, or another provider does not know, becomes text', () => {
+    const teller = new Teller()
+    teller.user([{ type: 'compaction', content: 'an earlier summary', signature: 's' }])
+    teller.assistant('m1', [
+      { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'x' } },
+      {
+        type: 'web_search_tool_result',
+        tool_use_id: 's1',
+        content: [{ url: 'u', encrypted_content: 'zzz' }],
+      },
+      { type: 'hologram', frames: [1] },
+    ])
+    teller.system('be brief')
+    expect(said(teller)).toEqual([
+      ['user', [{ type: 'text', text: 'an earlier summary' }]],
+      [
+        'assistant',
+        [
+          { type: 'text', text: '[call of web_search: {"query":"x"}]' },
+          { type: 'text', text: '[result: [{"url":"u"}]]' },
+          { type: 'text', text: '[hologram: {"type":"hologram","frames":[1]}]' },
+        ],
+      ],
+      [
+        'user',
+        [
+          { type: 'text', text: '<system-reminder>\nbe brief\n</system-reminder>' },
+          { type: 'text', text: 'TASK' },
+        ],
+      ],
+    ])
+  })
+
+  it('exact texts go along with blocks that stay', () => {
+    const teller = new Teller()
+    teller.user('one')
+    teller.assistant(
+      'm1',
+      [
+        { type: 'thinking', thinking: 'hm' },
+        { type: 'tool_use', id: 'c1', name: 'Read', input: { id: 1 } },
+      ],
+      { rawBlocks: [{ index: 1, text: '{"type":"tool_use","id":"c1","name":"Read","input":{"id":1.0}}' }] },
+    )
+    teller.result('c1', 'x')
+    expect(input(teller).raw[1]?.get(0)).toContain('1.0')
+  })
+
+  it('the marker stands in front only where the model would speak first', () => {
+    const teller = new Teller()
+    teller.assistant('m1', 'yes')
+    expect(said(teller, { marker: TRUNCATION_MARKER })).toMatchObject([
+      ['user', TRUNCATION_MARKER],
+      ['assistant', 'yes'],
+      ['user', 'TASK'],
+    ])
+    const other = new Teller()
+    other.user('one')
+    expect(JSON.stringify(said(other, { marker: TRUNCATION_MARKER }))).not.toContain(TRUNCATION_MARKER)
+  })
+})
+
+describe('thinking while a summary is written', () => {
+  type Thinking = Parameters<typeof createProfile>[0] extends infer P
+    ? NonNullable<P> extends { thinking?: infer T }
+      ? T
+      : never
+    : never
+  it.each<[string, Thinking, unknown]>([
+    ['off unless asked for', { whenAbsent: 'disabled' }, { max_tokens: 20_000 }],
+    [
+      'turned off',
+      { modes: ['adaptive', 'disabled'], whenAbsent: 'adaptive' },
+      { max_tokens: 20_000, thinking: { type: 'disabled' } },
+    ],
+    [
+      'turned off at an effort that allows it',
+      { modes: ['adaptive', 'disabled'], whenAbsent: 'adaptive', disabledEfforts: ['low', 'high'] },
+      { max_tokens: 20_000, thinking: { type: 'disabled' }, output_config: { effort: 'low' } },
+    ],
+    [
+      'at the lowest effort, with room',
+      { modes: ['adaptive'], whenAbsent: 'adaptive' },
+      { max_tokens: 28_000, output_config: { effort: 'low' } },
+    ],
+    [
+      'with the smallest budget, with room',
+      { modes: ['enabled'], whenAbsent: 'enabled' },
+      { max_tokens: 28_000, thinking: { type: 'enabled', budget_tokens: 1024 } },
+    ],
+  ])('%s', (_, thinking, settings) => {
+    const made = createProfile({ ...(thinking === undefined ? {} : { thinking }) })
+    expect(answerSettings({ ...summariser, profile: made })).toEqual(settings)
+  })
+
+  it('never more than the model can write', () => {
+    expect(answerSettings({ ...summariser, profile: createProfile({ maxOutput: 8_000 }) })).toEqual({
+      max_tokens: 8_000,
+    })
+  })
+})
+
+/** `count` rounds of a call and its result, 10 tokens a record, behind a prompt. */
+function rounds(count: number): readonly Entry[] {
+  const teller = new Teller()
+  teller.user('go', { uuid: 'q' })
+  for (let index = 0; index < count; index += 1) {
+    teller.assistant(`m${index}`, [{ type: 'tool_use', id: `c${index}`, name: 'Read', input: {} }], {
+      uuid: `a${index}`,
+    })
+    teller.result(`c${index}`, 'x', { uuid: `r${index}` })
+  }
+  return teller.view.entries.toArray()
+}
+
+const tokensOf = (): number => 10
+const policy = { percentOfRounds: 20, minimumRounds: 1 }
+const uuids = (entries: readonly Entry[] | undefined): readonly string[] =>
+  (entries ?? []).map((entry) => entry.record.uuid)
+const marker: Entry = { record: metaRecord('mark', TRUNCATION_MARKER), index: -1 }
+
+describe('dropping the head', () => {
+  it.each<[string, number, number | null, number]>([
+    ['rounds until the gap is covered', 9, 45, 3],
+    ['a gap that one round covers exactly', 9, 10, 1],
+    ['a fifth of the rounds where nothing is known', 9, null, 2],
+    ['at least one', 2, null, 1],
+    ['a gap that is none is not known', 9, 0, 2],
+  ])('%s', (_, count, over, dropped) => {
+    const entries = rounds(count)
+    const drop = dropHead(entries, { over, tokensOf, policy })
+    const all = roundsOfEntries(entries)
+    expect(uuids(drop?.dropped)).toEqual(uuids(all.slice(0, dropped).flat()))
+    expect(uuids(drop?.rest)).toEqual(uuids(all.slice(dropped).flat()))
+  })
+
+  it('never parts a call from its result', () => {
+    expect(uuids(dropHead(rounds(3), { over: 15, tokensOf, policy })?.rest)).toEqual(['a1', 'r1', 'a2', 'r2'])
+  })
+
+  it.each([
+    ['a gap as large as everything', 5, 1_000],
+    ['a single round', 0, null],
+  ])('%s leaves nothing', (_, count, over) => {
+    expect(dropHead(rounds(count), { over, tokensOf, policy })).toBeNull()
+  })
+
+  it('the marker of an earlier retry is no round', () => {
+    const entries = [marker, ...rounds(9).slice(1)]
+    const drop = dropHead(entries, { over: null, tokensOf, policy: { ...policy, percentOfRounds: 1 } })
+    expect(uuids(drop?.dropped)).toEqual(['a0', 'r0'])
+  })
+
+  it('what only looks like the marker is a message', () => {
+    const typed: Entry = { record: { ...metaRecord('mark', TRUNCATION_MARKER), isMeta: false }, index: 0 }
+    expect(uuids(dropHead([typed, ...rounds(1)], { over: null, tokensOf, policy })?.dropped)).toEqual([
+      'mark',
+    ])
+  })
+
+  it('the marker stands in front of a response and of nothing else', () => {
+    expect(uuids(withMarker(rounds(2), TRUNCATION_MARKER))[0]).toBe('q')
+    expect(withMarker(rounds(2).slice(1), TRUNCATION_MARKER)[0]?.record).toMatchObject({
+      isMeta: true,
+      message: { role: 'user', content: TRUNCATION_MARKER },
+    })
+  })
+})
+
+describe('parts', () => {
+  const tokens = 5_000
+  const room = { tokens, outputTokens: 20_000, tokensOf: () => 1_000 }
+
+  it('hold whole rounds, as many as fit, and leave room to be put together', () => {
+    const split = splitParts(rounds(6), room)
+    expect(split?.outputTokens).toBe(500)
+    expect(split?.parts.map(uuids)).toEqual([
+      ['q', 'a0', 'r0'],
+      ['a1', 'r1', 'a2', 'r2'],
+      ['a3', 'r3', 'a4', 'r4'],
+      ['a5', 'r5'],
+    ])
+    expect(split?.covered).toEqual([])
+    expect((split?.outputTokens ?? 0) * MOST_PARTS).toBeLessThan(tokens)
+  })
+
+  it('what fits into none is covered, and so are the oldest where there are too many', () => {
+    const sizes = (entry: Entry): number => (entry.record.uuid === 'r2' ? 9_000 : 2_000)
+    const split = splitParts(rounds(12), { ...room, tokensOf: sizes })
+    expect(split?.parts).toHaveLength(MOST_PARTS)
+    expect(uuids(split?.covered)).toEqual(['q', 'a0', 'r0', 'a1', 'r1', 'a2', 'r2', 'a3', 'r3'])
+  })
+
+  it.each([
+    ['a window that holds no two summaries', rounds(3), 1_000],
+    ['rounds all too large', rounds(3).slice(1), 1_800],
+    ['nothing', [], 5_000],
+  ])('%s: none', (_, entries, size) => {
+    expect(splitParts(entries, { ...room, tokens: size })).toBeNull()
+  })
+})

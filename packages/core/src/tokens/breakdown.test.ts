@@ -1,0 +1,112 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import type { Block } from '../log/block.ts'
+import { type AccountingRules, duplicateReads, openAccount } from './breakdown.ts'
+import { accountingMetrics } from './metrics.ts'
+
+/** Ten tokens a block, so that sums can be read off. */
+const rules: AccountingRules = { estimate: () => 10, readTools: ['Read'] }
+const read = (id: string, path: string): Block => ({
+  type: 'tool_use',
+  id,
+  name: 'Read',
+  input: { file_path: path },
+})
+
+function told(tell: (teller: Teller) => void) {
+  const teller = new Teller()
+  tell(teller)
+  const account = openAccount(rules)
+  for (const entry of teller.view.entries) account.add(entry.record)
+  return account.standing
+}
+
+describe('accounting', () => {
+  const standing = told((teller) => {
+    teller.user('go')
+    teller.user('<local-command-stdout>x</local-command-stdout>')
+    teller.user('caveat', { isMeta: true })
+    teller.user('Summary: …', { isCompactSummary: true })
+    teller.user([{ type: 'image' }, { type: 'hologram' }])
+    teller.assistant('m1', [
+      { type: 'thinking', thinking: '' },
+      { type: 'text', text: 'hm' },
+      read('c1', '/a'),
+      read('c2', '/b'),
+    ])
+    teller.result('c1', 'x')
+    teller.result('c2', 'x')
+    teller.assistant('m2', [read('c3', '/a'), { type: 'tool_use', id: 'c4', name: 'Bash', input: {} }])
+    teller.result('c3', 'x')
+    teller.result('c4', 'x')
+    teller.result('nobody', 'x')
+    teller.attachment({ type: 'todo', content: 'x' })
+    teller.attachment({ content: 'x' })
+    teller.attachment({ type: 'todo', content: 'x' }, { isScreenOnly: true })
+    teller.notice('turn_duration')
+    const error = { id: 'e', role: 'assistant' as const, model: '<synthetic>', content: 'API error' }
+    teller.assistant('e', '', { isApiErrorMessage: true, message: error })
+  })
+
+  it('puts every block into one class, and the classes add up', () => {
+    expect(standing).toEqual({
+      human: 10,
+      assistantText: 10,
+      thinking: 10,
+      summaries: 10,
+      localCommandOutput: 10,
+      other: 20,
+      media: { count: 1, tokens: 10 },
+      toolRequests: new Map([
+        ['Read', { count: 3, tokens: 30 }],
+        ['Bash', { count: 1, tokens: 10 }],
+      ]),
+      toolResults: new Map([
+        ['Read', { count: 3, tokens: 30 }],
+        ['Bash', { count: 1, tokens: 10 }],
+        ['unknown', { count: 1, tokens: 10 }],
+      ]),
+      attachments: new Map([
+        ['todo', { count: 1, tokens: 10 }],
+        ['unknown', { count: 1, tokens: 10 }],
+      ]),
+      reads: new Map([
+        ['/a', { count: 2, tokens: 20 }],
+        ['/b', { count: 1, tokens: 10 }],
+      ]),
+      total: 190,
+    })
+  })
+
+  it('says what reading a file again has wasted', () => {
+    expect(duplicateReads(standing)).toEqual([{ path: '/a', count: 2, tokens: 10 }])
+    const thrice = { ...standing, reads: new Map([['/a', { count: 3, tokens: 100 }]]) }
+    expect(duplicateReads(thrice)).toEqual([{ path: '/a', count: 3, tokens: 66 }])
+  })
+
+  it('has the metrics of the contract', () => {
+    expect(accountingMetrics(standing)).toEqual({
+      total_tokens: 190,
+      human_message_tokens: 10,
+      assistant_message_tokens: 10,
+      local_command_output_tokens: 10,
+      other_tokens: 20,
+      attachment_todo_count: 1,
+      attachment_unknown_count: 1,
+      tool_request_Read_tokens: 30,
+      tool_request_Bash_tokens: 10,
+      tool_result_Read_tokens: 30,
+      tool_result_Bash_tokens: 10,
+      tool_result_unknown_tokens: 10,
+      duplicate_read_tokens: 10,
+      duplicate_read_file_count: 1,
+      human_message_percent: 5,
+      assistant_message_percent: 5,
+      local_command_output_percent: 5,
+      duplicate_read_percent: 5,
+      tool_request_percent: 21,
+      tool_result_percent: 26,
+    })
+    expect(accountingMetrics(openAccount(rules).standing)).not.toHaveProperty('human_message_percent')
+  })
+})

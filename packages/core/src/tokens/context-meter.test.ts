@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest'
+import { Situation } from '../../test/clear/situation.ts'
+import { scaleOf } from './calibration.ts'
+
+/** What the session has taught once so many tokens have come in and the context has grown by so many. */
+function taught(way: 'cached' | null, grown: number): number {
+  const situation = new Situation()
+  const [id] = situation.reads(1, 20_000)
+  situation.measure(50_000)
+  situation.reads(1, 20_000)
+  if (way !== null)
+    situation.clear({
+      trigger: 'auto',
+      way,
+      anchorUuid: 'x',
+      preTokens: 1,
+      tokensSaved: 1,
+      compactedToolIds: [id ?? ''],
+      clearedAttachmentUUIDs: [],
+    })
+  situation.measure(50_000 + grown)
+  return scaleOf(situation.meter.calibration)
+}
+
+describe('what a response teaches', () => {
+  it('is by how much the context grew', () => {
+    expect(taught(null, 20_000)).toBeGreaterThan(taught(null, 10_000))
+  })
+
+  it('is nothing where the provider was told to delete meanwhile: what grew is less than what has come', () => {
+    const unknown = scaleOf(new Situation().meter.calibration)
+    expect([taught('cached', 1_000), taught('cached', 20_000)]).toEqual([unknown, unknown])
+  })
+})

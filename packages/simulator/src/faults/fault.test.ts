@@ -1,0 +1,232 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Answer } from '../protocol/answer.ts'
+import { APPLIED_HEADER, applyFault, bytesOf, type Fault } from './fault.ts'
+
+const EVENTS = ['start', 'naïve ☕', 'stop'].map((data) => `event: e\ndata: ${data}\n\n`)
+
+function stream(events: readonly string[] = EVENTS): Answer {
+  return {
+    status: 200,
+    headers: { 'content-type': 'text/event-stream; charset=utf-8', 'request-id': 'req_1' },
+    pieces: events.map((bytes, index) => ({ bytes, delayMs: index })),
+    ending: 'close',
+  }
+}
+
+function body(text: string): Answer {
+  return {
+    status: 200,
+    headers: { 'content-type': 'application/json', 'request-id': 'req_1' },
+    pieces: [{ bytes: text, delayMs: 0 }],
+    ending: 'close',
+  }
+}
+
+function sent({ pieces }: Answer): Buffer {
+  return Buffer.concat(pieces.map((piece) => bytesOf(piece.bytes)))
+}
+
+function textSent(answer: Answer): string {
+  return sent(answer).toString('utf8')
+}
+
+function apply(fault: Fault, answer: Answer = stream()): Answer {
+  return applyFault(answer, fault, 'req_1')
+}
+
+describe('an error instead of the answer', () => {
+  it.each([
+    [
+      429,
+      'rate_limit_error',
+      'This request would exceed the rate limit for your organization. Try again later.',
+    ],
+    [529, 'overloaded_error', 'Overloaded'],
+    [500, 'api_error', 'Internal server error'],
+    [413, 'request_too_large', 'Request exceeds the maximum size'],
+  ])('%i', (status, type, message) => {
+    const answer = apply({ type: 'status', status })
+    expect({ ...answer, pieces: textSent(answer) }).toEqual({
+      status,
+      headers: { 'content-type': 'application/json', 'request-id': 'req_1' },
+      pieces: JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_1' }),
+      ending: 'close',
+    })
+  })
+
+  it('says when to come back, and whatever else it is told to say', () => {
+    const answer = apply({
+      type: 'status',
+      status: 429,
+      retryAfter: 2,
+      errorType: 'odd_error',
+      message: 'No.',
+      headers: { 'x-should-retry': 'false' },
+      details: { error_code: 'odd' },
+    })
+    expect(answer.headers).toMatchObject({ 'retry-after': '2', 'x-should-retry': 'false' })
+    expect(JSON.parse(textSent(answer))).toEqual({
+      type: 'error',
+      error: { type: 'odd_error', message: 'No.', details: { error_code: 'odd' } },
+      request_id: 'req_1',
+    })
+  })
+})
+
+describe('a slow answer', () => {
+  it('starts late and is otherwise the same', () => {
+    const answer = apply({ type: 'slow-start', ms: 500 })
+    expect(answer.pieces.map((piece) => piece.delayMs)).toEqual([500, 1, 2])
+    expect(textSent(answer)).toBe(EVENTS.join(''))
+  })
+
+  it('drips, never more bytes at a time than said, each with its pause, and all of them', () => {
+    const answer = apply({ type: 'slow-drip', bytes: 7, ms: 50 })
+    expect(textSent(answer)).toBe(EVENTS.join(''))
+    expect(Math.max(...answer.pieces.map((piece) => bytesOf(piece.bytes).length))).toBe(7)
+    expect(new Set(answer.pieces.map((piece) => piece.delayMs))).toEqual(new Set([50, 51, 52]))
+  })
+})
+
+describe('an answer that breaks off', () => {
+  it.each<[string, Fault, string, Answer['ending']]>([
+    ['after events', { type: 'cut', afterEvents: 1 }, EVENTS[0] ?? '', 'close'],
+    ['after bytes', { type: 'cut', afterBytes: 7 }, 'event: ', 'close'],
+    ['bytes win over events', { type: 'cut', afterBytes: 7, afterEvents: 2 }, 'event: ', 'close'],
+    [
+      'not at all, where the place lies behind the end',
+      { type: 'cut', afterEvents: 9 },
+      EVENTS.join(''),
+      'close',
+    ],
+    ['torn down at once', { type: 'reset' }, '', 'reset'],
+    ['torn down after events', { type: 'reset', afterEvents: 2 }, EVENTS.slice(0, 2).join(''), 'reset'],
+    ['silent from the start', { type: 'hang' }, '', 'hang'],
+    ['silent after bytes', { type: 'hang', afterBytes: 5 }, 'event', 'hang'],
+  ])('%s', (_, fault, text, ending) => {
+    const answer = apply(fault)
+    expect([textSent(answer), answer.ending]).toEqual([text, ending])
+  })
+
+  it.each<[string, Fault, string | undefined]>([
+    ['a cut at the end', { type: 'cut', afterEvents: 3 }, 'not applied: the answer ends after 3 events'],
+    ['a cut behind it', { type: 'cut', afterEvents: 9 }, 'not applied: the answer ends after 3 events'],
+    [
+      'a cut behind it, in bytes',
+      { type: 'cut', afterBytes: 999 },
+      `not applied: the answer ends after ${Buffer.byteLength(EVENTS.join(''))} bytes`,
+    ],
+    ['a cut before it', { type: 'cut', afterEvents: 2 }, undefined],
+    ['a reset at the end', { type: 'reset', afterEvents: 3 }, undefined],
+    [
+      'a reset behind it',
+      { type: 'reset', afterEvents: 4 },
+      'reset at the end: the answer has only 3 events',
+    ],
+    [
+      'a silence behind it',
+      { type: 'hang', afterEvents: 4 },
+      'hang at the end: the answer has only 3 events',
+    ],
+    ['an error before the last event', { type: 'error-event', afterEvents: 2 }, undefined],
+    [
+      'an error behind it',
+      { type: 'error-event', afterEvents: 3 },
+      'error after 2 events: the answer has 3, and nobody reads past the last',
+    ],
+  ])('says what became of %s', (_, fault, note) => {
+    expect(apply(fault).headers[APPLIED_HEADER]).toBe(note)
+  })
+
+  it('half-way where nothing is said', () => {
+    expect(sent(apply({ type: 'cut' })).length).toBe(Math.floor(Buffer.byteLength(EVENTS.join('')) / 2))
+  })
+})
+
+describe('a cut inside a character', () => {
+  const cut: Fault = { type: 'cut', insideCharacter: true, afterBytes: 0 }
+
+  it('leaves bytes that are no text', () => {
+    const bytes = sent(apply(cut))
+    expect(bytes.at(-1)).toBe(0xc3)
+    expect(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes)).toThrow()
+  })
+
+  it('takes the first one from the place on, else the last one before it', () => {
+    const at = (afterBytes: number): number => sent(apply({ ...cut, afterBytes })).length
+    const whole = Buffer.from(EVENTS.join(''))
+    const [first, second] = [whole.indexOf('ï') + 1, whole.indexOf('☕') + 1]
+    expect([at(0), at(first), at(whole.length)]).toEqual([first, second, second])
+  })
+
+  it('puts in none where there is none, cuts between two, and says so', () => {
+    const answer = apply(cut, stream(['data: plain\n\n']))
+    expect([textSent(answer), answer.headers[APPLIED_HEADER]]).toEqual([
+      '',
+      'cut after 0 bytes, between characters: the answer has none of several bytes',
+    ])
+  })
+
+  it('is inside one for every text that has one, wherever it is to be', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.nat(200), (text, afterBytes) => {
+        const answer = apply({ ...cut, afterBytes }, stream([`data: ${text}ö\n\n`]))
+        const bytes = sent(answer)
+        const decoded = new TextDecoder().decode(bytes)
+        return decoded.endsWith('\ufffd') && answer.headers[APPLIED_HEADER] === undefined
+      }),
+    )
+  })
+})
+
+describe('an error in the middle of a stream', () => {
+  const ERROR =
+    'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'
+
+  it.each([
+    [0, ERROR],
+    [2, `${EVENTS[0]}${EVENTS[1]}${ERROR}`],
+    [9, `${EVENTS[0]}${EVENTS[1]}${ERROR}`],
+  ])('after %i events, and never behind the last', (afterEvents, text) => {
+    expect(textSent(apply({ type: 'error-event', afterEvents }))).toBe(text)
+  })
+
+  it('counts events and not pieces', () => {
+    const dripped = apply({ type: 'slow-drip', bytes: 3, ms: 1 })
+    expect(textSent(apply({ type: 'error-event', afterEvents: 1 }, dripped))).toBe(`${EVENTS[0]}${ERROR}`)
+  })
+
+  it('is an error response where there is no stream', () => {
+    const answer = apply(
+      { type: 'error-event', afterEvents: 1, errorType: 'api_error', message: 'Oh' },
+      body('{}'),
+    )
+    expect([answer.status, JSON.parse(textSent(answer)), answer.headers[APPLIED_HEADER]]).toEqual([
+      500,
+      { type: 'error', error: { type: 'api_error', message: 'Oh' }, request_id: 'req_1' },
+      'status 500 instead of an error event: the answer is no stream',
+    ])
+  })
+})
+
+it('several at once: what ends the answer comes before what slows it, in whatever order they are given', () => {
+  const faults: readonly Fault[] = [
+    { type: 'slow-start', ms: 100 },
+    { type: 'slow-drip', bytes: 8, ms: 1 },
+    { type: 'cut', afterBytes: 10 },
+  ]
+  const expected = {
+    pieces: ['event: e', '\nd'],
+    delays: [101, 1],
+    ending: 'close',
+  }
+  for (const given of [faults, faults.toReversed()]) {
+    const { pieces, ending } = apply({ type: 'several', faults: given })
+    expect({
+      pieces: pieces.map((piece) => Buffer.from(bytesOf(piece.bytes)).toString()),
+      delays: pieces.map((piece) => piece.delayMs),
+      ending,
+    }).toEqual(expected)
+  }
+})

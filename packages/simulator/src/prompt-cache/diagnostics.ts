@@ -1,0 +1,140 @@
+/**
+ * `diagnostics`: did this request change, compared with the one before it? An answer about the requests as
+ * they were sent, whatever the cache did. Kept only for requests that asked, for an hour, by organisation and
+ * workspace.
+ */
+import { isObject, type MessagesBody } from '../protocol/api.ts'
+import { digest } from '../protocol/clock-and-ids.ts'
+import type { SimulatedModel } from '../protocol/models.ts'
+import {
+  betaSetting,
+  editSetting,
+  effortSetting,
+  formatSetting,
+  type Scope,
+  thinkingSetting,
+  toolChoiceSetting,
+} from './cache-key.ts'
+import type { Prompt } from './prompt.ts'
+import { render } from './prompt-tree.ts'
+
+export type CacheMissReason =
+  | {
+      readonly type: 'model_changed' | 'system_changed' | 'tools_changed' | 'messages_changed'
+      readonly cache_missed_input_tokens: number
+    }
+  | { readonly type: 'previous_message_not_found' | 'unavailable' }
+
+/** As it stands in a response: null where nothing was asked, nothing could be compared, or nothing changed. */
+export type Diagnosis = { readonly cache_miss_reason: CacheMissReason } | null
+
+export interface DiagnosedRequest {
+  readonly scope: Scope
+  readonly body: MessagesBody
+  readonly model: SimulatedModel
+  readonly betas: ReadonlySet<string>
+  /** The prompt of the request as sent, before anything was dropped or edited. */
+  readonly prompt: Prompt
+  readonly now: number
+}
+
+export interface Diagnostics {
+  diagnose(request: DiagnosedRequest): Diagnosis
+  /** Keeps the request under the id of its response, for the next one to be compared with. */
+  keep(messageId: string, request: DiagnosedRequest): void
+}
+
+const KEPT_MS = 3_600_000
+const KEPT = 2_000
+
+/** What is kept of a request: nothing of what it said. */
+interface Fingerprint {
+  readonly scope: Scope
+  readonly now: number
+  readonly model: string
+  readonly tools: string
+  readonly system: string
+  readonly settings: string
+  readonly chains: readonly string[]
+  /** Tokens up to each of them. */
+  readonly tokens: readonly number[]
+}
+
+export function createDiagnostics(): Diagnostics {
+  const kept = new Map<string, Fingerprint>()
+  return {
+    diagnose(request) {
+      const asked: unknown = request.body.diagnostics?.previous_message_id
+      if (!isObject(request.body.diagnostics) || typeof asked !== 'string') return null
+      const previous = kept.get(asked)
+      if (previous === undefined || !isComparable(previous, request))
+        return { cache_miss_reason: { type: 'previous_message_not_found' } }
+      const reason = compare(previous, fingerprintOf(request))
+      return reason === null ? null : { cache_miss_reason: reason }
+    },
+    keep(messageId, request) {
+      if (!isObject(request.body.diagnostics)) return
+      if (kept.size >= KEPT) kept.delete(kept.keys().next().value ?? '')
+      kept.set(messageId, fingerprintOf(request))
+    },
+  }
+}
+
+function fingerprintOf(request: DiagnosedRequest): Fingerprint {
+  const { scope, now, prompt } = request
+  return {
+    scope,
+    now,
+    model: `${request.model.id}/${request.body.speed ?? 'standard'}`,
+    tools: frontOf(prompt, 'tools'),
+    system: frontOf(prompt, 'system'),
+    settings: settingsOf(request),
+    chains: prompt.positions.map((node) => node.chain),
+    tokens: prompt.positions.map((node) => node.tokens),
+  }
+}
+
+function isComparable(previous: Fingerprint, { now, scope }: DiagnosedRequest): boolean {
+  return (
+    now - previous.now < KEPT_MS &&
+    previous.scope.organization === scope.organization &&
+    previous.scope.workspace === scope.workspace
+  )
+}
+
+/** The earliest divergence and no other. */
+function compare(previous: Fingerprint, request: Fingerprint): CacheMissReason | null {
+  const total = previous.tokens.at(-1) ?? 0
+  if (previous.model !== request.model) return { type: 'model_changed', cache_missed_input_tokens: total }
+  const common = commonLength(previous.chains, request.chains)
+  const missed = total - (previous.tokens[common - 1] ?? 0)
+  if (previous.tools !== request.tools) return { type: 'tools_changed', cache_missed_input_tokens: missed }
+  if (previous.system !== request.system) return { type: 'system_changed', cache_missed_input_tokens: missed }
+  if (previous.settings !== request.settings) return { type: 'unavailable' }
+  return common < previous.chains.length
+    ? { type: 'messages_changed', cache_missed_input_tokens: missed }
+    : null
+}
+
+function commonLength(one: readonly string[], other: readonly string[]): number {
+  const differs = one.findIndex((chain, index) => chain !== other[index])
+  return differs < 0 ? one.length : differs
+}
+
+/** The tools, or the system prompt, whichever of the two zones they were rendered in. */
+function frontOf({ positions, starts }: Prompt, part: 'tools' | 'system'): string {
+  const front = positions.slice(0, starts.messages).map((node) => node.block)
+  const wanted = front.filter((block) => (block.type === 'text') === (part === 'system'))
+  return digest(wanted.map(render).join('\n'))
+}
+
+function settingsOf({ body, model, betas }: DiagnosedRequest): string {
+  return [
+    toolChoiceSetting(body.tool_choice),
+    thinkingSetting(body, model),
+    effortSetting(body, model),
+    formatSetting(body),
+    editSetting(body),
+    betaSetting(betas),
+  ].join('\n')
+}

@@ -1,0 +1,159 @@
+/** Why a request read less from the cache than an earlier one had left there for it. */
+import type { CacheKey, Scope } from '../prompt-cache/cache-key.ts'
+import { levelAt, type Prompt, tokensAt } from '../prompt-cache/prompt.ts'
+import { type CacheStore, keyAt, LOOK_BACK } from '../prompt-cache/prompt-cache.ts'
+import { render, sameBlock } from '../prompt-cache/prompt-tree.ts'
+import type { CacheMiss, Divergence, MissReason, Seen } from './request-log.ts'
+
+export interface MissInput {
+  readonly prompt: Prompt
+  readonly key: CacheKey
+  readonly scope: Seen['scope']
+  /** The position that was read, if any. */
+  readonly hit: number | null
+  readonly earlier: readonly Seen[]
+  readonly store: CacheStore
+  readonly now: number
+}
+
+export function explainMiss(input: MissInput): CacheMiss | null {
+  const kin = kinOf(input.prompt, input.scope, input.earlier)
+  const { cachedUpTo } = kin?.seen ?? {}
+  if (kin === null || cachedUpTo === null || cachedUpTo === undefined) return null
+  const there = tokensAt(kin.seen.prompt, cachedUpTo)
+  const tokens = there - (input.hit === null ? 0 : tokensAt(input.prompt, input.hit))
+  if (tokens <= 0) return null
+  const found = reasonOf(input, kin, cachedUpTo)
+  const divergence =
+    found.reason === 'content-changed' ? divergenceAt(input.prompt, kin.seen.prompt, kin.common) : null
+  return {
+    ...found,
+    tokens,
+    comparedWith: kin.seen.number,
+    ...(divergence === null ? {} : { divergence }),
+  }
+}
+
+interface Found {
+  readonly reason: MissReason
+  readonly why: string
+}
+
+function reasonOf(input: MissInput, kin: Kin, cachedUpTo: number): Found {
+  const { prompt, key } = input
+  if (prompt.breakpoints.length === 0)
+    return { reason: 'no-breakpoint', why: 'the request has no cache_control, so nothing was looked for' }
+  const changed = changedParts(kin.seen.key, key, prompt, cachedUpTo)
+  if (changed.length > 0) return { reason: 'key-changed', why: changed.join('; ') }
+  if (kin.common <= cachedUpTo)
+    return { reason: 'content-changed', why: `the prompt changed at ${placeOf(prompt, kin)}` }
+  return entryReason(input, kin, cachedUpTo)
+}
+
+function placeOf(prompt: Prompt, kin: Kin): string {
+  return kin.common < prompt.positions.length
+    ? prompt.pathOf(kin.common)
+    : 'its end, which is no longer there'
+}
+
+/** Differences on the levels that the cached prefix reaches into. */
+function changedParts(before: CacheKey, now: CacheKey, prompt: Prompt, upTo: number): readonly string[] {
+  const reached = { tools: 0, system: 1, messages: 2 }
+  const level = reached[levelAt(prompt, Math.min(upTo, prompt.positions.length - 1))]
+  const names = new Set([...before.parts, ...now.parts].map((part) => part.name))
+  return [...names].flatMap((name) => {
+    const was = before.parts.find((part) => part.name === name)
+    const is = now.parts.find((part) => part.name === name)
+    if (was?.value === is?.value || reached[(was ?? is)?.level ?? 'messages'] > level) return []
+    return [`${name}: ${was?.value ?? '(default)'} → ${is?.value ?? '(default)'}`]
+  })
+}
+
+function entryReason({ prompt, key, store, now }: MissInput, kin: Kin, upTo: number): Found {
+  if (!kin.seen.begun())
+    return { reason: 'not-yet-written', why: 'the response that would have written it had not begun' }
+  const entry = store.peek(keyAt(prompt, key, upTo))
+  if (entry === null) return { reason: 'unknown', why: 'no entry was written there' }
+  if (now >= entry.expiresAt) {
+    const late = Math.round((now - entry.expiresAt) / 1_000)
+    return { reason: 'expired', why: `its lifetime (${entry.ttl}) was over ${late} s ago` }
+  }
+  const last = prompt.breakpoints.findLast(({ explicit }) => explicit)?.position ?? 0
+  return {
+    reason: 'beyond-look-back',
+    why: `the entry is ${last - upTo} blocks before the nearest breakpoint; ${LOOK_BACK} positions are looked at`,
+  }
+}
+
+// Which earlier request a new one goes on from: the one it shares the longest prefix with, the newest of those.
+
+export interface Kin {
+  readonly seen: Seen
+  /** How many positions are the same. */
+  readonly common: number
+}
+
+export function kinOf(prompt: Prompt, scope: Scope, earlier: readonly Seen[]): Kin | null {
+  let best: Kin | null = null
+  for (const seen of earlier) {
+    if (seen.scope.organization !== scope.organization || !isSameConversation(prompt, seen.prompt)) continue
+    const common = commonLength(prompt, seen.prompt)
+    if (best === null || common >= best.common) best = { seen, common }
+  }
+  return best
+}
+
+/** Many conversations share tools and system prompt; one of the first two blocks tells whose this is. */
+function isSameConversation(one: Prompt, other: Prompt): boolean {
+  return [0, 1].some((index) => {
+    const mine = one.positions[one.starts.messages + index]
+    const theirs = other.positions[other.starts.messages + index]
+    return mine !== undefined && theirs !== undefined && sameBlock(mine.block, theirs.block)
+  })
+}
+
+/** Two prompts that part never meet again: the tree makes a prefix one path, so halving finds the fork. */
+function commonLength({ positions: one }: Prompt, { positions: other }: Prompt): number {
+  let low = 0
+  let high = Math.min(one.length, other.length)
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (one[middle - 1]?.chain === other[middle - 1]?.chain) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+// The first byte at which two prompts differ.
+
+const EXCERPT = 60
+
+/** `at` is the first position that differs; null where the newer prompt ends there. */
+export function divergenceAt(now: Prompt, before: Prompt, at: number): Divergence | null {
+  const node = now.positions[at]
+  if (node === undefined) return null
+  const old = before.positions[at]
+  const text = render(node.block)
+  const was = old === undefined ? '' : render(old.block)
+  const index = firstDifference(was, text)
+  const blockByte = Buffer.byteLength(text.slice(0, index))
+  return {
+    path: now.pathOf(at),
+    blockByte,
+    promptByte: (node.parent?.bytes ?? 0) + blockByte,
+    was: excerpt(was, index),
+    now: excerpt(text, index),
+  }
+}
+
+function firstDifference(one: string, other: string): number {
+  const length = Math.min(one.length, other.length)
+  let index = 0
+  while (index < length && one.charCodeAt(index) === other.charCodeAt(index)) index += 1
+  return index
+}
+
+function excerpt(text: string, at: number): string {
+  const start = Math.max(0, at - EXCERPT / 3)
+  return text.slice(start, at + EXCERPT)
+}

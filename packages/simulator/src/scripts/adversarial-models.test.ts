@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest'
+import { assistant, context, request, said, textOf, user } from '../../test/script-request.ts'
+import { textTokens } from '../protocol/tokenizer.ts'
+import {
+  ADVERSARY_NAMES,
+  type AdversaryName,
+  adversaries,
+  INJECTED,
+  onSummaryRequest,
+} from './adversarial-models.ts'
+import { echo } from './script.ts'
+
+const ASK = 'Write an <analysis> block, then a <summary> block. Text only.'
+const MESSAGES = [user('Fix the login.'), assistant('Done.'), user(ASK)]
+
+async function answer(name: AdversaryName, given: Parameters<typeof request>[0] = {}) {
+  return adversaries[name](request({ messages: MESSAGES, ...given }), context())
+}
+
+describe('adversaries', () => {
+  it('are all there', () => {
+    expect(Object.keys(adversaries)).toEqual([...ADVERSARY_NAMES])
+  })
+
+  it.each<[AdversaryName, object]>([
+    ['empty', { blocks: [] }],
+    ['blank', { blocks: [{ type: 'text', text: ' \n' }] }],
+    [
+      'refusal',
+      {
+        blocks: [],
+        stopReason: 'refusal',
+        stopDetails: { type: 'refusal', category: null, explanation: 'This request was declined.' },
+      },
+    ],
+    ['tool-call', { blocks: [{ type: 'tool_use', name: 'Read', input: {} }] }],
+    ['echo-of-task', { blocks: [{ type: 'text', text: ASK }] }],
+    ['hang', { blocks: [], fault: { type: 'hang' } }],
+  ])('%s', async (name, reply) => {
+    expect(await answer(name)).toEqual(reply)
+  })
+
+  it('calls a tool that is declared', async () => {
+    const { blocks } = await answer('tool-call', { tools: [{ name: 'look', input_schema: {} }] })
+    expect(blocks).toEqual([{ type: 'tool_use', name: 'look', input: {} }])
+  })
+
+  it('is cut off in a sentence, its tag open', async () => {
+    const reply = await answer('cut-off')
+    const text = textOf(reply)
+    expect([
+      reply.stopReason,
+      text.includes('<summary>'),
+      text.includes('</summary>'),
+      /[\w,:]$/.test(text),
+    ]).toEqual(['max_tokens', true, false, true])
+  })
+
+  it('is cut off in a tag', async () => {
+    const reply = await answer('cut-off-in-tag')
+    expect([reply.stopReason, textOf(reply).slice(-5)]).toEqual(['max_tokens', '</sum'])
+  })
+
+  it('is larger than what it was shown', async () => {
+    const text = await said(adversaries.huge, { messages: MESSAGES }, { inputTokens: 5_000 })
+    expect([textTokens(text) > 7_500, text.endsWith('</summary>')]).toEqual([true, true])
+  })
+
+  it('knows nothing of the conversation', async () => {
+    const text = await said(adversaries.garbage, { messages: MESSAGES })
+    expect([text.length > 100, /login|[<>]/.test(text)]).toEqual([true, false])
+    expect(await said(adversaries.garbage, { messages: MESSAGES }, { index: 1 })).not.toBe(text)
+  })
+
+  it('never says a whole summary', async () => {
+    const whole = /<summary>[\s\S]*<\/summary>/
+    const none: readonly AdversaryName[] = [
+      'analysis-only',
+      'error-text',
+      'broken-markup',
+      'cut-off',
+      'thinking-only',
+    ]
+    const texts = await Promise.all(none.map((name) => said(adversaries[name], { messages: MESSAGES })))
+    expect(texts.filter((text) => whole.test(text))).toEqual([])
+  })
+
+  it('slips orders into a good summary', async () => {
+    const text = await said(adversaries.injection, { messages: MESSAGES })
+    expect([text.includes('Fix the login.'), text.includes(INJECTED)]).toEqual([true, true])
+  })
+
+  it('answers nothing but a request for a summary', async () => {
+    const script = onSummaryRequest('empty', echo)
+    expect([await said(script, { says: 'Hello' }), await said(script, { messages: MESSAGES })]).toEqual([
+      'Hello',
+      '',
+    ])
+    expect(await said(onSummaryRequest(adversaries.blank, echo), { messages: MESSAGES })).toBe(' \n')
+  })
+})

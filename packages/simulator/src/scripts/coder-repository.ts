@@ -1,0 +1,123 @@
+/**
+ * A make-believe repository: modules of small functions, a test beside each. A function multiplies the length of
+ * its input by a limit, its test says what comes out for `abc`; that is enough for edits to break and mend.
+ */
+import { seededRandom } from '../protocol/clock-and-ids.ts'
+import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
+import { sentence } from './filler-text.ts'
+
+/** Content by path. An edit makes a new one. */
+export type Repository = ReadonlyMap<string, string>
+
+export interface RepositorySize {
+  readonly seed: string
+  /** Modules: source files, each with a test. */
+  readonly files: number
+  /** What reading one file comes to. */
+  readonly fileTokens: number
+}
+
+const NAMES = [
+  'orders',
+  'invoices',
+  'customers',
+  'payments',
+  'shipping',
+  'returns',
+  'stock',
+  'prices',
+  'reports',
+  'alerts',
+  'sessions',
+  'exports',
+]
+
+export function moduleName(index: number): string {
+  const round = Math.floor(index / NAMES.length)
+  const name = NAMES[index % NAMES.length] ?? 'module'
+  return round === 0 ? name : `${name}${round + 1}`
+}
+
+export function sourcePath(module: string): string {
+  return `src/${module}.ts`
+}
+
+export function testPath(module: string): string {
+  return `src/${module}.test.ts`
+}
+
+export function functionName(module: string, number: number): string {
+  return `${module}Total${number}`
+}
+
+/** The line of a function that edits change. */
+export function limitLine(number: number, limit: number | string): string {
+  return `  const limit${number} = ${limit}`
+}
+
+export function expectationLine(module: string, number: number, limit: number): string {
+  return `  expect(${functionName(module, number)}('abc')).toBe(${3 * limit})`
+}
+
+export function makeRepository({ seed, files, fileTokens }: RepositorySize): Repository {
+  const repository = new Map<string, string>()
+  for (let index = 0; index < files; index += 1) {
+    const module = moduleName(index)
+    const limits = limitsOf(seed, module, fileTokens)
+    repository.set(sourcePath(module), sourceOf(seed, module, limits))
+    repository.set(testPath(module), testOf(seed, module, limits))
+  }
+  return repository
+}
+
+/** Bytes that one function takes when its file is read, line numbers included. */
+const FUNCTION_BYTES = 260
+
+/** One limit for each function of the module. */
+function limitsOf(seed: string, module: string, fileTokens: number): readonly number[] {
+  const random = seededRandom(`${seed}/limits/${module}`)
+  const count = Math.max(1, Math.round((fileTokens * BYTES_PER_TOKEN) / FUNCTION_BYTES))
+  return Array.from({ length: count }, () => 10 + Math.floor(random() * 80))
+}
+
+function sourceOf(seed: string, module: string, limits: readonly number[]): string {
+  const random = seededRandom(`${seed}/source/${module}`)
+  const functions = limits.map((limit, index) =>
+    [
+      `/** ${sentence(random)} ${sentence(random)} */`,
+      `export function ${functionName(module, index + 1)}(input: string): number {`,
+      limitLine(index + 1, limit),
+      `  return input.length * limit${index + 1}`,
+      '}',
+      '',
+    ].join('\n'),
+  )
+  return `/** What is known of ${module}. */\n\n${functions.join('\n')}`
+}
+
+function testOf(seed: string, module: string, limits: readonly number[]): string {
+  const random = seededRandom(`${seed}/test/${module}`)
+  const tests = limits.map((limit, index) =>
+    [
+      `// ${sentence(random)} ${sentence(random)}`,
+      `test('${functionName(module, index + 1)} counts to its limit', () => {`,
+      expectationLine(module, index + 1, limit),
+      '})',
+      '',
+    ].join('\n'),
+  )
+  return `import * as ${module} from './${module}.ts'\n\n${tests.join('\n')}`
+}
+
+/** How many functions the module has now. */
+export function functionCount(repository: Repository, module: string): number {
+  return repository.get(sourcePath(module))?.match(/^export function /gm)?.length ?? 0
+}
+
+/** The limit that stands in the source; null where it is no number. */
+export function limitIn(repository: Repository, module: string, number: number): number | null {
+  const found = new RegExp(`^  const limit${number} = (\\d+)$`, 'm').exec(
+    repository.get(sourcePath(module)) ?? '',
+  )
+  return found === null ? null : Number(found[1])
+}

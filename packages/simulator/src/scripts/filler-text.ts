@@ -1,0 +1,49 @@
+/** Words to fill any size with: the same from the same numbers, plain English, with a character or two beyond ASCII. */
+import { seededRandom } from '../protocol/clock-and-ids.ts'
+import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
+
+const SUBJECTS = [
+  'The limit',
+  'This module',
+  'The café fixture',
+  'The reader',
+  'Its caller',
+  'The naïve version',
+  'The test',
+  'A second look',
+]
+const VERBS = ['keeps', 'moves', 'checks', 'needs', 'reads', 'explains', 'repeats', 'narrows']
+const OBJECTS = [
+  'the value at its edge',
+  'what the caller passed → nothing more',
+  'an order that arrives late',
+  'the total before rounding',
+  'one case we had not covered',
+  'the same path twice',
+  'the result of the last run',
+  'the name that people know',
+]
+
+export type Random = () => number
+
+export function pick<T>(random: Random, choices: readonly [T, ...T[]] | readonly T[]): T {
+  const chosen = choices[Math.floor(random() * choices.length)]
+  if (chosen === undefined) throw new RangeError('There is nothing to pick from.')
+  return chosen
+}
+
+export function sentence(random: Random): string {
+  return `${pick(random, SUBJECTS)} ${pick(random, VERBS)} ${pick(random, OBJECTS)}.`
+}
+
+/** About so many tokens of the simulator's counting, in whole sentences; at least one unless none are asked for. */
+export function prose(seed: string | Random, tokens: number): string {
+  const random = typeof seed === 'string' ? seededRandom(seed) : seed
+  const sentences: string[] = []
+  for (let bytes = 0; bytes < tokens * BYTES_PER_TOKEN; ) {
+    const next = sentence(random)
+    sentences.push(next)
+    bytes += Buffer.byteLength(next) + 1
+  }
+  return sentences.join(' ')
+}

@@ -1,0 +1,119 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { said } from '../../test/script-request.ts'
+import { loadScript } from './load-script.ts'
+import { namedScript, SCRIPT_NAMES } from './named-scripts.ts'
+
+let folder = ''
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'scripts-'))
+})
+
+afterAll(() => rm(folder, { recursive: true }))
+
+async function load(name: string, content: string) {
+  const path = join(folder, name)
+  await writeFile(path, content)
+  return loadScript(path)
+}
+
+async function firstText(name: string, content: string): Promise<string> {
+  const loaded = await load(name, content)
+  return loaded.ok ? said(loaded.script) : loaded.message
+}
+
+/** What is said of a file, wherever it lies. */
+async function failure(name: string, content: string): Promise<string> {
+  const loaded = await load(name, content)
+  return loaded.ok ? 'loaded' : loaded.message.replaceAll(`${folder}/`, '')
+}
+
+describe('a script from a file', () => {
+  it.each([
+    ['a.yaml', 'turns: [{text: from yaml}]', 'from yaml'],
+    ['a.yml', 'turns: [{text: from yml}]', 'from yml'],
+    ['a.json', '{"turns": [{"text": "from json"}]}', 'from json'],
+    ['a.mjs', "export default () => ({ blocks: [{ type: 'text', text: 'from mjs' }] })", 'from mjs'],
+    [
+      'a.ts',
+      "const text: string = 'from ts'\nexport default () => ({ blocks: [{ type: 'text' as const, text }] })",
+      'from ts',
+    ],
+  ])('%s', async (name, content, text) => {
+    expect(await firstText(name, content)).toBe(text)
+  })
+
+  it.each([
+    ['b.yaml', 'turns: [{txt: a}, {}]\n', /^b.yaml:1: turns\[0\].txt: is not known here; .* \(and 1 more\)$/],
+    ['b.json', '{"turns": [', /^b.json:1: /],
+    [
+      'b.mjs',
+      'export const script = 1',
+      /^b.mjs: expected a default export that is a function \(request, context\) => reply$/,
+    ],
+    ['c.mjs', "import './none.mjs'\nexport default 1", /^c.mjs: cannot be loaded: .*none\.mjs/],
+    ['d.mjs', "throw new Error('two\\nlines')", /^d.mjs: cannot be loaded: two lines$/],
+  ])('%s is refused in one line', async (name, content, message) => {
+    const said = await failure(name, content)
+    expect(said).toMatch(message)
+    expect(said).not.toContain('\n')
+  })
+
+  it('is refused where it is not there, or is nothing that is known', async () => {
+    expect(await loadScript(join('none', 'x.yaml'))).toEqual({
+      ok: false,
+      message: `${join('none', 'x.yaml')}: there is no such file`,
+    })
+    expect(await loadScript(join('none', 'x.mjs'))).toEqual({
+      ok: false,
+      message: `${join('none', 'x.mjs')}: there is no such file`,
+    })
+    expect(await loadScript('x.txt')).toMatchObject({
+      ok: false,
+      message: expect.stringMatching(
+        /^x\.txt: expected a \.yaml, \.json, \.mjs, \.js or \.ts file, or one of echo, coder/,
+      ),
+    })
+  })
+})
+
+describe('a script by name', () => {
+  it.each(SCRIPT_NAMES)('%s', async (name) => {
+    expect((await loadScript(name)).ok).toBe(true)
+  })
+
+  it('sized to order', async () => {
+    const loaded = namedScript('coder?turns=7&files=2&seed=x&task=Tea')
+    expect(loaded.ok ? await said(loaded.script) : loaded.message).toMatch(/^Step 1 of 7: /)
+  })
+
+  it.each([
+    ['echo', /^<analysis>/],
+    ['echo?summaries=none', /^Write an/],
+    ['echo?summaries=error-text', /^API Error/],
+  ])('%s answers a request for a summary with %s', async (name, text) => {
+    const loaded = namedScript(name)
+    const says = 'Write an <analysis> and a <summary>.'
+    expect(loaded.ok ? await said(loaded.script, { says }) : loaded.message).toMatch(text)
+  })
+
+  it.each([
+    ['coder?turns=0', `the coder's turns must be a whole number, not "0"`],
+    [
+      'coder?size=9',
+      '"size" says nothing about the coder; it takes turns, files, resultTokens, textTokens, thinkingTokens, parallel, seed, task, summaries',
+    ],
+    ['echo?turns=9', '"turns" says nothing about the script echo'],
+    ['hang?a=1', '"a" says nothing about the script hang'],
+    ['echo?summaries=bad', /^summaries must be good, none, or one of empty, .*, not "bad"$/],
+  ])('%s is refused', async (name, message) => {
+    const loaded = await loadScript(name)
+    expect(loaded).toEqual({
+      ok: false,
+      message: typeof message === 'string' ? message : expect.stringMatching(message),
+    })
+  })
+})

@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest'
+import { assistant, call, request, result, user } from '../../test/script-request.ts'
+import { SUMMARY_PROMPT } from '../server/provider-compaction.ts'
+import { beginning, isSummaryRequest, lastResults, lastUserText, summaryPrompt } from './script.ts'
+
+const MESSAGES = [
+  user('One'),
+  assistant('Two', call('a', 'Read'), call('b', 'Bash')),
+  user(result('a', 'A'), {
+    type: 'tool_result',
+    tool_use_id: 'b',
+    content: [{ type: 'text', text: 'B' }],
+    is_error: true,
+  }),
+  { role: 'system', content: 'Aside' } as const,
+  user('Three'),
+  user('Four', 'Five'),
+]
+
+it('the last text is all that was said since the last response', () => {
+  expect(lastUserText(MESSAGES)).toBe('Three\nFour\nFive')
+  expect(lastUserText([])).toBe('')
+})
+
+it('the last results have the names of their tools', () => {
+  expect(lastResults(MESSAGES)).toEqual([
+    { id: 'a', name: 'Read', text: 'A', isError: false },
+    { id: 'b', name: 'Bash', text: 'B', isError: true },
+  ])
+  expect(lastResults([user(result('x', 'X'))])).toEqual([{ id: 'x', name: '', text: 'X', isError: false }])
+})
+
+it('a beginning has no half characters in it', () => {
+  expect([beginning('ab😀c', 2), beginning('ab😀c', 3), beginning('ab😀c', 4)]).toEqual(['ab', 'ab', 'ab😀'])
+})
+
+const NINE = `Answer with text only.
+First write an <analysis> block. Then write a <summary> block with nine sections.
+Do not call tools.`
+
+describe('a request for a summary', () => {
+  it.each([
+    ['with an analysis', NINE],
+    ["in the provider's words", SUMMARY_PROMPT],
+    ['in other words', 'Please summarize our session in <summary> tags.'],
+  ])('%s', (_, says) => {
+    expect(isSummaryRequest(request({ says }))).toBe(true)
+  })
+
+  it('of the provider itself, whatever it says', () => {
+    const asked = request({ kind: 'compaction', instructions: 'Keep the names.' })
+    expect([isSummaryRequest(asked), summaryPrompt(asked)]).toEqual([true, 'Keep the names.'])
+  })
+
+  it('at the end of results', () => {
+    const messages = [user('Go'), assistant(call('a', 'Read')), user(result('a', 'text'), NINE)]
+    const asked = request({ messages })
+    expect([isSummaryRequest(asked), summaryPrompt(asked)]).toEqual([true, NINE])
+  })
+
+  it.each([
+    ['a prompt', 'Fix the bug.'],
+    ['a prompt about HTML', 'The <summary> element of the page needs a colour.'],
+    ['a prompt about a summary', 'Write a summary of the session to NOTES.md.'],
+    [
+      'a summary that was taken over',
+      'This session continues an earlier conversation.\nSummary:\n1. Primary request and intent:\nx',
+    ],
+  ])('is not %s', (_, says) => {
+    expect(isSummaryRequest(request({ says }))).toBe(false)
+  })
+
+  it('is not one that was answered, nor one before the last text', () => {
+    expect(
+      isSummaryRequest(
+        request({ messages: [user(NINE), assistant('<summary>x</summary>'), user('Go on.')] }),
+      ),
+    ).toBe(false)
+    expect(isSummaryRequest(request({ messages: [user(NINE, 'Never mind. Fix the bug.')] }))).toBe(false)
+  })
+
+  it('is not one in a tool result', () => {
+    const messages = [user('Go'), assistant(call('a', 'Read')), user(result('a', NINE))]
+    expect(isSummaryRequest(request({ messages }))).toBe(false)
+  })
+})

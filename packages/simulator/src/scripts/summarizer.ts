@@ -1,0 +1,130 @@
+/**
+ * A model that sums up well: nine sections, filled from the messages it is shown, the same every time. What it
+ * forgets, what it makes up and how it spoils its tags can be ordered, to see whether a client notices.
+ */
+import { prose } from './filler-text.ts'
+import { beginning, isSummaryRequest, type Script, summaryPrompt } from './script.ts'
+import {
+  type Matter,
+  matterOf,
+  openTodos,
+  SECTION_NUMBERS,
+  type SectionNumber,
+  type Sections,
+  seenErrors,
+  titlesIn,
+  touchedFiles,
+} from './summary-facts.ts'
+
+export interface SummariserOptions {
+  /** Text added to a section, by its number. */
+  readonly plant?: Readonly<Partial<Record<SectionNumber, string>>>
+  /** User messages, files, errors and todos with one of these in them are left out. */
+  readonly forget?: readonly (string | RegExp)[]
+  /** Sections left out whole. */
+  readonly omit?: readonly SectionNumber[]
+  /** The scratchpad before the summary. Default: on. */
+  readonly analysis?: boolean
+  readonly tags?: 'closed' | 'unclosed' | 'none'
+  /** Words without meaning, to make it as long as is wanted. */
+  readonly paddingTokens?: number
+}
+
+export function createSummariser(options: SummariserOptions = {}): Script {
+  return (request) => {
+    const prompt = summaryPrompt(request)
+    const matter = matterOf(request.messages, prompt)
+    const text = summaryText(sectionBodies(matter, options.forget ?? []), titlesIn(prompt), options)
+    const analysis = options.analysis === false ? '' : `<analysis>\n${analysisOf(matter)}\n</analysis>\n\n`
+    return { blocks: [{ type: 'text', text: `${analysis}${tagged(text, options.tags ?? 'closed')}` }] }
+  }
+}
+
+export const summariser: Script = createSummariser()
+
+/** `summary` answers what asks for a summary, `script` everything else. */
+export function withSummaries(script: Script, summary: Script = summariser): Script {
+  return (request, context) =>
+    isSummaryRequest(request) ? summary(request, context) : script(request, context)
+}
+
+function tagged(text: string, tags: 'closed' | 'unclosed' | 'none'): string {
+  if (tags === 'none') return text
+  return tags === 'closed' ? `<summary>\n${text}\n</summary>` : `<summary>\n${text}`
+}
+
+function summaryText(
+  bodies: Sections<readonly string[]>,
+  titles: Sections<string>,
+  { plant = {}, omit = [], paddingTokens = 0 }: SummariserOptions,
+): string {
+  const sections = SECTION_NUMBERS.filter((number) => !omit.includes(number)).map((number) => {
+    const planted = plant[number]
+    const lines = [...bodies[number], ...(planted === undefined ? [] : [planted])]
+    return `${number}. ${titles[number]}:\n${lines.length === 0 ? 'None.' : lines.join('\n')}`
+  })
+  return [...sections, ...(paddingTokens > 0 ? [prose('padding', paddingTokens)] : [])].join('\n\n')
+}
+
+function sectionBodies(matter: Matter, forget: readonly (string | RegExp)[]): Sections<readonly string[]> {
+  const { rounds, earlier } = matter
+  const kept = (items: readonly string[]): readonly string[] =>
+    items.filter((item) => !forget.some((part) => isIn(item, part)))
+  const before = (number: SectionNumber): readonly string[] =>
+    earlier === null || earlier[number] === '' || earlier[number] === 'None.' ? [] : kept([earlier[number]])
+  const prompts = kept(matter.prompts)
+  const errors = seenErrors(rounds)
+  const files = touchedFiles(rounds).slice(0, 40)
+  return {
+    1: [...before(1), ...prompts.slice(0, 1)],
+    2: [...before(2), ...kept(toolLines(matter))],
+    3: [...kept(files.map(fileLine)), ...before(3)],
+    4: [
+      ...before(4),
+      ...kept(
+        errors.map((error) => `- ${error.text}${error.fix === null ? '' : `; then changed ${error.fix}`}`),
+      ),
+    ],
+    5: [
+      ...before(5),
+      ...kept(errors.map((error) => `- ${error.isSolved ? 'solved' : 'open'}: ${error.text}`)),
+    ],
+    6: [...before(6), ...prompts.map((text) => `- ${text}`)],
+    7: kept(openTodos(rounds).map((todo) => `- ${todo}`)),
+    8: kept(currentWork(matter)),
+    9: prompts.slice(-1).map((text) => `Go on with what was asked last: “${beginning(text, 200)}”`),
+  }
+}
+
+function isIn(text: string, part: string | RegExp): boolean {
+  return typeof part === 'string' ? text.includes(part) : text.search(part) >= 0
+}
+
+function toolLines({ rounds }: Matter): readonly string[] {
+  const counts = new Map<string, number>()
+  for (const { name } of rounds) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return [...counts].map(([name, count]) => `- ${name}, called ${count === 1 ? 'once' : `${count} times`}`)
+}
+
+function fileLine({ path, isChanged, snippet }: ReturnType<typeof touchedFiles>[number]): string {
+  const head = `- ${path} (${isChanged ? 'changed' : 'read'})`
+  return snippet === '' ? head : `${head}\n\`\`\`\n${snippet}\n\`\`\``
+}
+
+function currentWork({ lastText, rounds }: Matter): readonly string[] {
+  const call = rounds.at(-1)
+  const done =
+    call === undefined ? [] : [`Last call: ${call.name} ${beginning(JSON.stringify(call.input), 300)}`]
+  return [...(lastText === '' ? [] : [beginning(lastText, 1_000)]), ...done]
+}
+
+/** Enough of a walk through the conversation to be cut away by whoever reads the summary. */
+function analysisOf({ prompts, rounds }: Matter): string {
+  const walked = rounds
+    .slice(-40)
+    .map(({ name, result }) => `- ${name}${result?.isError ? ', which failed' : ''}`)
+  return [
+    `The person said ${prompts.length} things and ${rounds.length} calls were made. The last ones:`,
+    ...walked,
+  ].join('\n')
+}

@@ -1,0 +1,150 @@
+/** What is written down of a request. */
+
+import { APPLIED_HEADER, type Fault } from '../faults/fault.ts'
+import { tokensAt } from '../prompt-cache/prompt.ts'
+import type { CacheOutcome, CacheStore } from '../prompt-cache/prompt-cache.ts'
+import type { Answer } from '../protocol/answer.ts'
+import { isObject } from '../protocol/api.ts'
+import { explainMiss } from '../request-log/explain-miss.ts'
+import {
+  type CacheAnalysis,
+  costOf,
+  type RequestLog,
+  type RequestRecord,
+  type Seen,
+  type TokenFigures,
+} from '../request-log/request-log.ts'
+import type { Account } from './accounts.ts'
+import type { Incoming } from './admit-request.ts'
+import type { Iteration, MadeResponse } from './answer-message.ts'
+import type { Prepared } from './prepare-prompt.ts'
+import type { World } from './simulator-state.ts'
+
+export interface Visit {
+  readonly number: number
+  readonly requestId: string
+  readonly now: number
+  readonly incoming: Incoming
+  readonly account: Account | null
+  readonly fault: Fault | null
+}
+
+export interface Outcome {
+  readonly answer: Answer
+  readonly error: RequestRecord['error']
+  readonly counted?: number | null
+}
+
+export function recordOf(
+  world: World,
+  { number, requestId, now, incoming, account, fault }: Visit,
+  { answer, error, counted = null }: Outcome,
+): RequestRecord {
+  const { value, endpoint, bodyBytes } = incoming
+  const body = isObject(value) ? value : {}
+  return {
+    number,
+    requestId,
+    messageId: null,
+    at: new Date(now).toISOString(),
+    durationMs: world.clock.now() - now,
+    endpoint: endpoint === 'messages' ? '/v1/messages' : '/v1/messages/count_tokens',
+    organization: account?.organization ?? null,
+    workspace: account?.workspace ?? null,
+    model: typeof body.model === 'string' ? body.model : null,
+    stream: body.stream === true,
+    messages: Array.isArray(body.messages) ? body.messages.length : 0,
+    bodyBytes,
+    status: answer.status,
+    error,
+    fault: fault?.type ?? null,
+    faultNote: answer.headers[APPLIED_HEADER] ?? null,
+    stopReason: null,
+    usage: null,
+    cost: null,
+    counted,
+    cache: null,
+    appliedEdits: [],
+    transformations: [],
+    compactions: [],
+  }
+}
+
+export interface Answered {
+  readonly prepared: Prepared
+  readonly made: MadeResponse
+  readonly id: string
+  readonly analysis: CacheAnalysis
+  readonly answer: Answer
+}
+
+export function recordResponse(world: World, visit: Visit, answered: Answered): void {
+  const { prepared, made, id, analysis, answer } = answered
+  const compactions = made.summaries.map(figuresOf)
+  const record: RequestRecord = {
+    ...recordOf(world, visit, { answer, error: null }),
+    messageId: id,
+    stopReason: made.stopReason,
+    usage: [...compactions, figuresOf(made)].reduce(plus),
+    cost: costOf(made.usage, prepared.model.prices),
+    cache: analysis,
+    appliedEdits: prepared.applied,
+    transformations: prepared.transformations,
+    compactions,
+  }
+  world.log.add(record)
+  world.settings.onRequest(record)
+}
+
+function figuresOf({ split, outputTokens: output }: Iteration): TokenFigures {
+  const { read: cacheRead, write5m, write1h, input } = split
+  return { input, cacheRead, write5m, write1h, output }
+}
+
+function plus(one: TokenFigures, other: TokenFigures): TokenFigures {
+  return {
+    input: one.input + other.input,
+    cacheRead: one.cacheRead + other.cacheRead,
+    write5m: one.write5m + other.write5m,
+    write1h: one.write1h + other.write1h,
+    output: one.output + other.output,
+  }
+}
+
+// What the cache did with a request, in the form people are shown, and what the next request is compared with.
+
+export interface Analysed {
+  readonly analysis: CacheAnalysis
+  readonly seen: Omit<Seen, 'begun'>
+}
+
+export function analyse(
+  { log, store }: { readonly log: RequestLog; readonly store: CacheStore },
+  { prompt, key, scope, model }: Prepared,
+  { cache, number, now }: { readonly cache: CacheOutcome; readonly number: number; readonly now: number },
+): Analysed {
+  const { hit, breakpoints } = cache
+  const counted = breakpoints.findLast(({ fate }) => fate !== 'below-minimum')
+  const position = hit?.position ?? null
+  return {
+    analysis: {
+      hit:
+        hit === null
+          ? null
+          : {
+              path: prompt.pathOf(hit.position),
+              tokens: tokensAt(prompt, hit.position),
+              from: prompt.pathOf(hit.from),
+            },
+      breakpoints: breakpoints.map((each) => ({
+        path: prompt.pathOf(each.position),
+        ttl: each.ttl,
+        tokens: each.tokens,
+        fate: each.fate,
+      })),
+      minimum: model.cacheMinimum,
+      miss: explainMiss({ prompt, key, scope, hit: position, earlier: log.seen, store, now }),
+    },
+    seen: { number, scope, prompt, key, cachedUpTo: counted?.position ?? null, startedAt: now },
+  }
+}

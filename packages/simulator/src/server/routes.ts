@@ -1,0 +1,256 @@
+/** The HTTP side: paths and methods, whatever the query string; everything else is decided behind it. */
+import { type Context, Hono } from 'hono'
+import { jsonIn, readScheduledFault } from '../faults/fault-schedule.ts'
+import { errorAnswer, type Refusal, refusal } from '../protocol/answer.ts'
+import { BETA, betasOf, isObject } from '../protocol/api.ts'
+import { problemText, readAll } from '../protocol/json-fields.ts'
+import type { Effort, SimulatedModel } from '../protocol/models.ts'
+import type { Endpoint } from '../validation/validate.ts'
+import { type Headers, identify } from './accounts.ts'
+import { readBody } from './admit-request.ts'
+import { exchange } from './exchange.ts'
+import { BrokenConnection, send } from './send-answer.ts'
+import type { World } from './simulator-state.ts'
+
+/** What a real connection adds to a request. */
+export interface Connection {
+  reset(): void
+  /** What was written of the answer is with the client. */
+  flushed(): Promise<void>
+}
+
+export interface Bindings {
+  readonly connection?: Connection
+  /** The caller's own: the one of a request only follows it, and is lost with the request. */
+  readonly signal?: AbortSignal
+}
+
+type AppContext = Context<{ Bindings: Bindings }>
+
+export type App = Hono<{ Bindings: Bindings }>
+
+export function createApp(world: World): App {
+  const app: App = new Hono()
+  app.post('/v1/messages', (context) => answer(world, context, 'messages'))
+  app.post('/v1/messages/count_tokens', (context) => answer(world, context, 'count_tokens'))
+  app.get('/v1/models', (context) => {
+    const refused = unknownCaller(world, context)
+    if (refused !== null) return sendRefusal(world, refused)
+    return context.json(modelPage(world.settings.models.all, context.req.query(), betas(context)))
+  })
+  app.get('/v1/models/:id', (context) => {
+    const refused = unknownCaller(world, context)
+    if (refused !== null) return sendRefusal(world, refused)
+    const id = context.req.param('id')
+    const model = world.settings.models.find(id)
+    if (model === undefined) return sendRefusal(world, refusal(404, `model: ${id}`))
+    return context.json(modelView(model, betas(context)))
+  })
+  app.route('/_simulator', controlRoutes(world))
+  app.onError((error) => {
+    if (error instanceof BrokenConnection) throw error
+    return sendRefusal(world, refusal(500, `The simulator failed: ${error.message}`))
+  })
+  app.all('*', (context) =>
+    // Clients probe with HEAD before they talk.
+    context.req.method === 'HEAD' ? context.body(null, 200) : sendRefusal(world, notFound(context)),
+  )
+  return app
+}
+
+async function answer(world: World, context: AppContext, endpoint: Endpoint): Promise<Response> {
+  const { raw } = context.req
+  const body = await readBody(raw)
+  const read = body.ok
+    ? { value: body.value, bodyBytes: body.bytes }
+    : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), unreadable: body.refusal }
+  const incoming = { endpoint, headers: headersOf(context), ...read }
+  const { answer: made, begin } = await exchange(world, incoming)
+  const { connection = null, signal = raw.signal } = context.env ?? {}
+  return send(made, { clock: world.clock, signal, begin, connection })
+}
+
+function headersOf(context: AppContext): Headers {
+  return context.req.header()
+}
+
+function betas(context: AppContext): ReadonlySet<string> {
+  return betasOf(context.req.header('anthropic-beta'))
+}
+
+function unknownCaller(world: World, context: AppContext): Refusal | null {
+  const identity = identify(headersOf(context), world.settings.accounts)
+  return identity.ok ? null : identity.refusal
+}
+
+const POSTED = new Set(['/v1/messages', '/v1/messages/count_tokens'])
+
+function notFound(context: AppContext): Refusal {
+  const { method, path } = context.req
+  return POSTED.has(path) ? refusal(405, `Method ${method} is not allowed`) : refusal(404, 'Not Found')
+}
+
+function sendRefusal(world: World, refused: Refusal): Promise<Response> {
+  const requestId = world.ids.next('req')
+  const made = errorAnswer(refused, requestId, { 'request-id': requestId })
+  const { signal } = new AbortController()
+  return send(made, { clock: world.clock, signal, begin: () => undefined, connection: null })
+}
+
+// `GET /v1/models`: what each model takes, as the provider tells it.
+
+export interface ModelPage {
+  readonly data: readonly object[]
+  readonly has_more: boolean
+  readonly first_id: string | null
+  readonly last_id: string | null
+}
+
+export interface PageQuery {
+  readonly limit?: string
+  readonly after_id?: string
+  readonly before_id?: string
+}
+
+export function modelPage(
+  models: readonly SimulatedModel[],
+  query: PageQuery,
+  betas: ReadonlySet<string>,
+): ModelPage {
+  const limit = Math.max(1, Math.min(1_000, Number(query.limit ?? 20) || 20))
+  const ids = models.map((model) => model.id)
+  const start = query.after_id === undefined ? 0 : ids.indexOf(query.after_id) + 1
+  const end = query.before_id === undefined ? ids.length : Math.max(0, ids.indexOf(query.before_id))
+  const within = models.slice(start, end)
+  const page = query.before_id === undefined ? within.slice(0, limit) : within.slice(-limit)
+  return {
+    data: page.map((model) => modelView(model, betas)),
+    has_more: page.length < within.length,
+    first_id: page[0]?.id ?? null,
+    last_id: page.at(-1)?.id ?? null,
+  }
+}
+
+const supported = (yes: boolean): { readonly supported: boolean } => ({ supported: yes })
+const EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
+
+export function modelView(model: SimulatedModel, betas: ReadonlySet<string>): object {
+  const thinks = (type: string): { readonly supported: boolean } =>
+    supported(model.thinking.some((known) => known === type))
+  return {
+    id: model.id,
+    type: 'model',
+    display_name: model.displayName,
+    created_at: model.createdAt,
+    lifecycle: 'active',
+    deprecated_at: null,
+    retires_at: null,
+    line: model.id.match(/haiku|sonnet|opus|fable|mythos/)?.[0] ?? null,
+    max_input_tokens: model.window,
+    max_tokens: model.maxOutput,
+    capabilities: {
+      batch: supported(false),
+      citations: supported(true),
+      code_execution: supported(false),
+      context_management: {
+        supported: model.contextEditing,
+        clear_tool_uses_20250919: supported(model.contextEditing),
+        clear_thinking_20251015: supported(model.contextEditing),
+        compact_20260112: supported(model.compaction),
+      },
+      effort: {
+        supported: model.thinking.includes('adaptive'),
+        ...Object.fromEntries(EFFORTS.map((effort) => [effort, thinks('adaptive')])),
+      },
+      image_input: supported(true),
+      pdf_input: supported(true),
+      server_tools: supported(false),
+      structured_outputs: supported(true),
+      thinking: {
+        supported: model.thinking.length > 0,
+        types: {
+          adaptive: thinks('adaptive'),
+          between_tools: thinks('between_tools'),
+          disabled: thinks('disabled'),
+          enabled: thinks('enabled'),
+        },
+      },
+      ...(betas.has(BETA.onDemandCompaction)
+        ? { compaction: { supported: model.compaction, summarize: supported(model.compaction) } }
+        : {}),
+    },
+  }
+}
+
+// The simulator's own endpoints: looking at requests, asking for faults, moving the clock, starting over.
+
+export function controlRoutes(world: World): Hono {
+  const routes = new Hono()
+  routes.get('/', (context) =>
+    context.json({
+      requests: world.log.count,
+      cache_entries: world.store.size,
+      prompt_bytes: world.tree.bytes,
+      faults_waiting: world.faults.waiting.length,
+      now: new Date(world.clock.now()).toISOString(),
+    }),
+  )
+  routes.get('/requests', (context) => {
+    const after = Number(context.req.query('after') ?? 0)
+    const limit = Number(context.req.query('limit') ?? Number.POSITIVE_INFINITY)
+    const requests = world.log.records.filter((record) => record.number > after).slice(-limit)
+    return context.json({ requests })
+  })
+  routes.get('/requests/:number', (context) => {
+    const number = Number(context.req.param('number'))
+    const found = world.log.records.find((record) => record.number === number)
+    return found === undefined ? context.json({ error: `no request ${number}` }, 404) : context.json(found)
+  })
+  routes.delete('/requests', (context) => {
+    world.log.clear()
+    return context.body(null, 204)
+  })
+  routes.get('/faults', (context) => context.json({ waiting: world.faults.waiting }))
+  routes.post('/faults', async (context) => {
+    const body = readFaults(await context.req.text())
+    if (!body.ok) return context.json({ error: body.message }, 400)
+    const { given } = body
+    const readings = (Array.isArray(given) ? given : [given]).map((each) => readAll(readScheduledFault, each))
+    const wrong = readings.find((reading) => !reading.ok)
+    if (wrong !== undefined && !wrong.ok)
+      return context.json({ error: wrong.problems.map(problemText).join('; ') }, 400)
+    for (const reading of readings) if (reading.ok) world.faults.add(reading.value)
+    return context.json({ waiting: world.faults.waiting })
+  })
+  routes.delete('/faults', (context) => {
+    world.faults.clear()
+    return context.body(null, 204)
+  })
+  routes.post('/clock', async (context) => {
+    const given: unknown = jsonIn(await context.req.text())
+    const ms = isObject(given) ? given.advance_ms : undefined
+    if (typeof ms !== 'number') return context.json({ error: 'advance_ms must be a number' }, 400)
+    world.clock.shift(ms)
+    return context.json({ now: new Date(world.clock.now()).toISOString() })
+  })
+  routes.delete('/cache', (context) => {
+    world.store.clear()
+    return context.body(null, 204)
+  })
+  return routes
+}
+
+type GivenFaults =
+  | { readonly ok: true; readonly given: unknown }
+  | { readonly ok: false; readonly message: string }
+
+/** JSON, or the text of a fault as a header has it. */
+function readFaults(body: string): GivenFaults {
+  const text = body.trim()
+  if (text === '')
+    return { ok: false, message: 'expected a fault, such as "status=429; retry-after=2", found nothing' }
+  const given = jsonIn(text)
+  if (given !== undefined) return { ok: true, given }
+  if (/^[[{"]/.test(text)) return { ok: false, message: 'the body looks like JSON and is none' }
+  return { ok: true, given: text }
+}

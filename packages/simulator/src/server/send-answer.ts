@@ -1,0 +1,150 @@
+/** An answer on its way: pauses kept, pieces in order, and the end it was given. */
+
+import type { ReplyEvent, Reply as WireReply } from '@tidemark/core'
+import { encodeFrame, eventsOf, every, toFrames, toResponse } from '@tidemark/wire'
+import { type Answer, type AnswerPiece, jsonAnswer } from '../protocol/answer.ts'
+import type { Clock } from '../protocol/clock-and-ids.ts'
+import type { Delays } from '../scripts/script.ts'
+
+export interface Sending {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** Called when the first byte of a good answer goes out. */
+  begin(): void
+  /** Null where there is none to tear down. */
+  readonly connection: { reset(): void; flushed(): Promise<void> } | null
+}
+
+/** A connection that broke before an answer, in the words of a `fetch` that met one. */
+export class BrokenConnection extends TypeError {}
+
+function broken(): BrokenConnection {
+  return new BrokenConnection('fetch failed', {
+    cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
+  })
+}
+
+export async function send(answer: Answer, sending: Sending): Promise<Response> {
+  const pieces = merged(answer.pieces)
+  const [first, ...rest] = pieces
+  if (first === undefined) return sendNothing(answer, sending)
+  if (first.delayMs > 0) await sending.clock.sleep(first.delayMs, sending.signal)
+  if (answer.status === 200) sending.begin()
+  const head = { status: answer.status, headers: answer.headers }
+  if (rest.length === 0 && answer.ending === 'close') return new Response(first.bytes, head)
+  return new Response(streamOf([{ ...first, delayMs: 0 }, ...rest], answer.ending, sending), head)
+}
+
+async function sendNothing(answer: Answer, sending: Sending): Promise<Response> {
+  if (answer.ending === 'close') return new Response(null, { status: answer.status, headers: answer.headers })
+  if (answer.ending === 'hang') await aborted(sending.signal)
+  sending.connection?.reset()
+  throw broken()
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** Pieces that go out together are one: a pause is what makes a new one. */
+function merged(pieces: readonly AnswerPiece[]): readonly AnswerPiece[] {
+  const groups: { bytes: (string | Uint8Array<ArrayBuffer>)[]; delayMs: number }[] = []
+  for (const { bytes, delayMs } of pieces) {
+    const last = groups.at(-1)
+    if (last === undefined || delayMs > 0) groups.push({ bytes: [bytes], delayMs })
+    else last.bytes.push(bytes)
+  }
+  return groups.map(({ bytes, delayMs }) => ({ bytes: joined(bytes), delayMs }))
+}
+
+function joined(parts: readonly (string | Uint8Array<ArrayBuffer>)[]): string | Uint8Array<ArrayBuffer> {
+  const [only] = parts
+  if (parts.length === 1 && only !== undefined) return only
+  if (parts.every((part) => typeof part === 'string')) return parts.join('')
+  return Buffer.concat(parts.map((part) => Buffer.from(part)))
+}
+
+function streamOf(
+  pieces: readonly AnswerPiece[],
+  ending: Answer['ending'],
+  { clock, signal, connection }: Sending,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  const stop = new AbortController()
+  const either = AbortSignal.any([signal, stop.signal])
+  let next = 0
+  return new ReadableStream({
+    async pull(controller) {
+      const piece = pieces[next]
+      if (piece === undefined) return end(controller)
+      next += 1
+      if (piece.delayMs > 0) await clock.sleep(piece.delayMs, either)
+      if (either.aborted) return
+      controller.enqueue(typeof piece.bytes === 'string' ? encoder.encode(piece.bytes) : piece.bytes)
+    },
+    cancel: () => stop.abort(),
+  })
+
+  async function end(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (ending === 'close') return controller.close()
+    if (ending === 'hang') return aborted(either)
+    if (connection === null) return controller.error(broken())
+    await connection.flushed()
+    connection.reset()
+  }
+}
+
+// A reply as an answer: one body of JSON, or a stream with its pauses.
+
+export interface Encoding {
+  readonly stream: boolean
+  readonly deltaSize: number
+  readonly delays: Delays
+  readonly headers: Answer['headers']
+}
+
+export function encodeReply(reply: WireReply, encoding: Encoding): Answer {
+  return encoding.stream ? streamAnswer(reply, encoding) : bodyAnswer(reply, encoding)
+}
+
+function streamAnswer(reply: WireReply, { deltaSize, delays, headers }: Encoding): Answer {
+  const [head, ...rest] = eventsOf(reply, every(deltaSize))
+  const events: readonly ReplyEvent[] = head === undefined ? [] : [head, { type: 'reply-alive' }, ...rest]
+  return {
+    status: 200,
+    headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache', ...headers },
+    pieces: events.map((event) => ({ bytes: bytesOf(event), delayMs: delayBefore(event, delays) })),
+    ending: 'close',
+  }
+}
+
+function bytesOf(event: ReplyEvent): AnswerPiece['bytes'] {
+  return toFrames(event).map(encodeFrame).join('')
+}
+
+function delayBefore(event: ReplyEvent, delays: Delays): number {
+  switch (event.type) {
+    case 'reply-started':
+      return delays.startMs ?? 0
+    case 'block-started':
+      return event.index === 0 ? 0 : (delays.blockMs ?? 0)
+    case 'block-grew':
+      return delays.pieceMs ?? 0
+    default:
+      return 0
+  }
+}
+
+/** A body is sent when the last of it has been written. */
+function bodyAnswer(reply: WireReply, encoding: Encoding): Answer {
+  const { blockMs = 0, pieceMs = 0, startMs = 0 } = encoding.delays
+  const slow = blockMs + pieceMs > 0
+  const delayMs = slow
+    ? streamAnswer(reply, encoding).pieces.reduce((sum, piece) => sum + piece.delayMs, 0)
+    : startMs
+  const answer = jsonAnswer(200, toResponse(reply), encoding.headers)
+  return { ...answer, pieces: answer.pieces.map((piece) => ({ ...piece, delayMs })) }
+}

@@ -1,0 +1,81 @@
+/** All that a simulator remembers between requests. */
+
+import { createThreads, type Threads } from '../context/message-threads.ts'
+import { createSealer, type Sealer } from '../context/signatures.ts'
+import { openSeal } from '../context/thinking-binding.ts'
+import { createPrefixWalker, type PrefixWalker } from '../context/thinking-prefix.ts'
+import { createFaultSchedule, type FaultSchedule } from '../faults/fault-schedule.ts'
+import { createDiagnostics, type Diagnostics } from '../prompt-cache/diagnostics.ts'
+import { type CacheStore, createCacheStore } from '../prompt-cache/prompt-cache.ts'
+import { createPromptTree, type PromptTree, type Zone } from '../prompt-cache/prompt-tree.ts'
+import type { Block } from '../protocol/api.ts'
+import {
+  type Ids,
+  type ShiftedClock,
+  seededIds,
+  seededRandom,
+  shiftedClock,
+} from '../protocol/clock-and-ids.ts'
+import { blockTokens, TURN_TOKENS, textTokens, toolTokens } from '../protocol/tokenizer.ts'
+import { createRequestLog, type RequestLog } from '../request-log/request-log.ts'
+import { createRateLimiter, type RateLimiter } from './accounts.ts'
+import type { Settings } from './options.ts'
+
+export interface World {
+  readonly settings: Settings
+  readonly clock: ShiftedClock
+  readonly ids: Ids
+  readonly random: () => number
+  readonly sealer: Sealer
+  readonly tree: PromptTree
+  readonly walker: PrefixWalker
+  readonly store: CacheStore
+  readonly threads: Threads
+  readonly diagnostics: Diagnostics
+  readonly limiter: RateLimiter
+  readonly log: RequestLog
+  /** Faults asked for ahead of time. */
+  readonly faults: FaultSchedule
+  /** Tokens of a block of a message. */
+  readonly costOf: (block: Block) => number
+}
+
+export function createWorld(settings: Settings): World {
+  const clock = shiftedClock(settings.clock)
+  const sealer = createSealer(settings.seed)
+  const costOf = (block: Block): number => blockTokens(block, (thought) => thinkingTokens(thought, sealer))
+  const maxBytes = settings.keepPromptBytes
+  return {
+    settings,
+    clock,
+    ids: seededIds(settings.seed),
+    random: seededRandom(settings.seed),
+    sealer,
+    tree: createPromptTree({ maxBytes, costOf: (block, zone, before) => placeCost(block, zone, before) }),
+    walker: createPrefixWalker(createPromptTree({ maxBytes, costOf: () => 0 })),
+    store: createCacheStore(),
+    threads: createThreads(),
+    diagnostics: createDiagnostics(),
+    limiter: createRateLimiter(settings.limits, clock),
+    log: createRequestLog(settings.keepRequests),
+    faults: createFaultSchedule(),
+    costOf,
+  }
+
+  function placeCost(block: Block, zone: Zone, before: Zone | null): number {
+    if (zone === 'tools' || (zone === 'system' && block.type !== 'text')) return toolTokens(toolOf(block))
+    if (zone === 'system') return costOf(block)
+    return costOf(block) + (zone === before ? 0 : TURN_TOKENS)
+  }
+}
+
+function toolOf(block: Block): Parameters<typeof toolTokens>[0] {
+  // A tool definition came out of JSON: it has no undefined in it.
+  return block as Parameters<typeof toolTokens>[0]
+}
+
+function thinkingTokens(block: Block, sealer: Sealer): number {
+  const seal = openSeal(block, sealer)
+  if (seal !== null) return seal.tokens
+  return textTokens(typeof block.thinking === 'string' ? block.thinking : '')
+}

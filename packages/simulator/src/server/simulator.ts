@@ -1,0 +1,141 @@
+/** A simulator in memory: a `fetch` of its own, no port. `serve.ts` puts it on one. */
+
+import { setTimeout } from 'node:timers/promises'
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { TidemarkError } from '@tidemark/core'
+import type { Fault } from '../faults/fault.ts'
+import type { RequestRecord } from '../request-log/request-log.ts'
+import { type SimulatorOptions, settingsOf } from './options.ts'
+import { type App, type Bindings, createApp } from './routes.ts'
+import { createWorld } from './simulator-state.ts'
+
+export interface Simulator {
+  /** Give it to a client as its `fetch`; the host in the address does not matter. */
+  fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
+  /** What a server calls, with the connection the request came on. */
+  handle(request: Request, bindings?: Bindings): Response | Promise<Response>
+  /** The requests answered so far, oldest first. */
+  readonly requests: readonly RequestRecord[]
+  /** The next request meets this fault, the one after it the next, and so on. */
+  queueFaults(...faults: readonly Fault[]): void
+  /** Sets the simulator's clock forward. */
+  advance(ms: number): void
+}
+
+export function createSimulator(options: SimulatorOptions = {}): Simulator {
+  const world = createWorld(settingsOf(options))
+  const app: App = createApp(world)
+  return {
+    async fetch(input, init) {
+      const signal = init?.signal ?? (input instanceof Request ? input.signal : null)
+      const request = new Request(input, init)
+      if (signal === null) return app.fetch(request, {})
+      signal.throwIfAborted()
+      return abortable(Promise.resolve(app.fetch(request, { signal })), signal)
+    },
+    handle: (request, bindings = {}) => app.fetch(request, bindings),
+    get requests() {
+      return world.log.records
+    },
+    queueFaults: (...faults) => {
+      world.faults.add(...faults.map((fault) => ({ fault })))
+    },
+    advance: (ms) => world.clock.shift(ms),
+  }
+}
+
+/** As with a real connection, giving up is noticed by the one who waits, for the head or for more of the body. */
+async function abortable(answer: Promise<Response>, signal: AbortSignal): Promise<Response> {
+  const given = Promise.withResolvers<never>()
+  const giveUp = (): void => given.reject(signal.reason)
+  signal.addEventListener('abort', giveUp, { once: true })
+  try {
+    const response = await Promise.race([answer, given.promise])
+    if (response.body === null) return response
+    const { status, headers } = response
+    return new Response(response.body.pipeThrough(new TransformStream(), { signal }), { status, headers })
+  } finally {
+    signal.removeEventListener('abort', giveUp)
+  }
+}
+
+// The simulator on a port of this machine. Beyond loopback only when told so in so many words.
+
+export interface ServeOptions extends SimulatorOptions {
+  /** Default: any free port. */
+  readonly port?: number
+  /** Default: 127.0.0.1. */
+  readonly host?: string
+  /** Needed for a host that others can reach: the simulator has no secrets and no guard. */
+  readonly allowRemote?: boolean
+}
+
+export interface ServedSimulator {
+  readonly simulator: Simulator
+  /** Without a slash at the end. */
+  readonly url: string
+  readonly port: number
+  /** Ends every connection and frees the port. */
+  close(): Promise<void>
+}
+
+const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost'])
+
+export async function serveSimulator(options: ServeOptions = {}): Promise<ServedSimulator> {
+  const { port = 0, host = '127.0.0.1', allowRemote = false } = options
+  if (!LOOPBACK.has(host) && !allowRemote)
+    throw new TidemarkError(
+      'bad-option',
+      `The simulator serves this machine only, and ${host} can be reached by others. Use 127.0.0.1, or set allowRemote (--allow-remote).`,
+      { details: { host } },
+    )
+  const simulator = createSimulator(options)
+  const server = createAdaptorServer({
+    overrideGlobalObjects: false,
+    fetch: (request, env) => handle(simulator, request, env as HttpBindings),
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) => reject(cannotListen(host, port, cause)))
+    server.listen(port, host, () => resolve())
+  })
+  const address = server.address()
+  const bound = typeof address === 'object' && address !== null ? address.port : port
+  return {
+    simulator,
+    port: bound,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        if ('closeAllConnections' in server) server.closeAllConnections()
+      }),
+  }
+}
+
+function cannotListen(host: string, port: number, cause: Error): TidemarkError {
+  const text = `The simulator cannot listen on ${host}:${port} (${cause.message}). Choose another port, or none for any that is free.`
+  return new TidemarkError('io-failed', text, { cause, details: { host, port } })
+}
+
+/** A client that meets a reset drops what it has not read yet: it is given a moment to. */
+const READING_MS = 25
+
+async function flushed({ incoming: { socket }, outgoing }: HttpBindings): Promise<void> {
+  const isWaiting = (): boolean =>
+    !outgoing.headersSent || outgoing.writableLength > 0 || socket.writableLength > 0
+  do await setTimeout(READING_MS)
+  while (!socket.destroyed && isWaiting())
+}
+
+/** An answer that breaks off takes the socket with it. */
+async function handle(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
+  const { socket } = env.incoming
+  const connection = { reset: () => socket.resetAndDestroy(), flushed: () => flushed(env) }
+  try {
+    return await simulator.handle(request, { connection })
+  } catch (error) {
+    if (socket.destroyed) return RESPONSE_ALREADY_SENT
+    throw error
+  }
+}

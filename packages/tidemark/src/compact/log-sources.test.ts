@@ -1,0 +1,126 @@
+import type { SessionRecord } from '@tidemark/core'
+import { expect, it } from 'vitest'
+import { logTexts, placeOf } from './log-sources.ts'
+
+interface Step {
+  readonly tool: string
+  readonly input: object
+  readonly result?: string
+  readonly failed?: boolean
+  readonly beside?: object
+}
+
+function records(steps: readonly Step[]): readonly SessionRecord[] {
+  const common = { timestamp: '2026-03-09T09:00:00.000Z', sessionId: 's', parentUuid: null }
+  return steps.flatMap(({ tool, input, result = 'ok', failed = false, beside }, index): SessionRecord[] => {
+    const id = `call-${index}`
+    const call = { type: 'tool_use', id, name: tool, input }
+    const answer = { type: 'tool_result', tool_use_id: id, content: result, is_error: failed }
+    const message = { id: `m${index}`, role: 'assistant', model: 'm', content: [call] } as const
+    return [
+      { ...common, type: 'assistant', uuid: `a${index}`, message },
+      {
+        ...{ ...common, type: 'user', uuid: `u${index}`, message: { role: 'user', content: [answer] } },
+        ...(beside === undefined ? {} : { toolUseResult: beside }),
+      } as SessionRecord,
+    ]
+  })
+}
+
+const file_path = '/p/a.ts'
+const write = (content: string): Step => ({ tool: 'Write', input: { file_path, content } })
+const edit = (old_string: string, new_string: string, more: object = {}): Step => ({
+  tool: 'Edit',
+  input: { file_path, old_string, new_string, ...more },
+})
+const read = (result: string, more: object = {}): Step => ({
+  tool: 'Read',
+  input: { file_path, ...more },
+  result,
+})
+
+const cases: readonly (readonly [string, readonly Step[], object | undefined])[] = [
+  ['what was written', [write('one\ntwo')], { text: 'one\ntwo', isWhole: true, from: 1 }],
+  ['an edit of it', [write('a b a'), edit('a', '$&x')], { text: '$&x b a', isWhole: true, from: 1 }],
+  [
+    'all places at once',
+    [write('a b a'), edit('a', 'c', { replace_all: true })],
+    { text: 'c b c', isWhole: true, from: 1 },
+  ],
+  [
+    'several edits in a row',
+    [
+      write('a b'),
+      {
+        tool: 'MultiEdit',
+        input: {
+          file_path,
+          edits: [
+            { old_string: 'a', new_string: 'x' },
+            { old_string: 'b', new_string: 'y' },
+          ],
+        },
+      },
+    ],
+    { text: 'x y', isWhole: true, from: 1 },
+  ],
+  [
+    'an edit that failed changes nothing',
+    [write('a'), { ...edit('a', 'b'), failed: true }],
+    { text: 'a', isWhole: true, from: 1 },
+  ],
+  ['an edit of what is not known leaves nothing', [edit('a', 'b')], undefined],
+  ['nor does one that does not fit', [write('a'), edit('z', 'b')], undefined],
+  [
+    'the file as the program noted it before an edit',
+    [{ ...edit('two', '2'), beside: { originalFile: 'one\ntwo\n' } }],
+    { text: 'one\n2\n', isWhole: true, from: 1 },
+  ],
+  [
+    'numbered lines, without the reminder behind them',
+    [read('     1→one\n     2→  two\n\n<system-reminder>\nmind\n</system-reminder>\n')],
+    { text: 'one\n  two', isWhole: true, from: 1 },
+  ],
+  [
+    'a part of it',
+    [read('    7→seven\n    8→eight', { offset: 7, limit: 2 })],
+    { text: 'seven\neight', isWhole: false, from: 7 },
+  ],
+  [
+    'a part of what is known as a whole',
+    [write('one\ntwo\nthree'), read('2→two', { offset: 2, limit: 1 })],
+    { text: 'one\ntwo\nthree', isWhole: true, from: 1 },
+  ],
+  [
+    'a part that the whole does not have',
+    [write('one'), read('2→new', { offset: 2, limit: 1 })],
+    { text: 'new', isWhole: false, from: 2 },
+  ],
+  [
+    'what the program noted of a reading',
+    [{ ...read('…'), beside: { file: { content: 'x', startLine: 1, numLines: 1, totalLines: 1 } } }],
+    { text: 'x', isWhole: true, from: 1 },
+  ],
+  [
+    'an answer that is no text of a file',
+    [write('a'), read('File unchanged since last read.')],
+    { text: 'a', isWhole: true, from: 1 },
+  ],
+]
+
+it.each(cases)('%s', (_, steps, expected) => {
+  expect(logTexts(records(steps), null).get(file_path)).toEqual(expected)
+})
+
+it('knows a file by one name, whatever the calls call it', () => {
+  const steps = [
+    write('a'),
+    { tool: 'Edit', input: { file_path: 'x/../a.ts', old_string: 'a', new_string: 'b' } },
+  ]
+  expect([...logTexts(records(steps), '/p')]).toEqual([['/p/a.ts', { text: 'b', isWhole: true, from: 1 }]])
+  expect([placeOf('C:\\p\\a.ts', '/p'), placeOf('./a.ts', null), placeOf('a.ts', '/p')]).toEqual([
+    'C:/p/a.ts',
+    'a.ts',
+    '/p/a.ts',
+  ])
+})

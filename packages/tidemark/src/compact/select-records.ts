@@ -1,0 +1,167 @@
+/** From what a person asks of a log to the records that count and what the engine is asked for. */
+import {
+  type CompactAsked,
+  cutAtOrBefore,
+  isKnown,
+  type KnownRecord,
+  type SessionRecord,
+  sessionOf,
+} from '@tidemark/core'
+import type { ReadRecord } from '@tidemark/wire'
+import type { ReadLog } from '../logs/read-session.ts'
+import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
+
+export type Cut = LogAsOf | CompactLogRefusal
+
+/** In a journal of its own nothing can be left out: there the newest record counts. */
+export function cutOf(all: readonly SessionRecord[], { at, journal }: CompactLogOptions): Cut {
+  const named = at === undefined ? null : namedRecord(all, at)
+  if (named?.ok === false) return { ok: false, reason: 'bad-record', message: `${named.why}.` }
+  const cut = asOf(all, named === null ? null : named.uuid)
+  if (!cut.ok)
+    return { ok: false, reason: 'empty-conversation', message: `There is nothing to compact: ${cut.why}.` }
+  if (journal !== undefined) return { ...cut, records: all, movedFrom: null, leftOut: 0 }
+  return { ...cut, records: restamped(cut.records) }
+}
+
+export type Asked =
+  | { readonly ok: true; readonly asked: CompactAsked }
+  | { readonly ok: false; readonly message: string }
+
+export function askedOf(all: readonly SessionRecord[], options: CompactLogOptions): Asked {
+  const { from, upTo, instructions, target } = options
+  const given = from ?? upTo
+  const pivot = given === undefined ? null : namedRecord(all, given)
+  if (pivot?.ok === false) return { ok: false, message: `${pivot.why}.` }
+  return {
+    ok: true,
+    asked: {
+      trigger: 'manual',
+      cause: 'person',
+      ...(pivot === null ? {} : { form: from === undefined ? 'up_to' : 'from', pivot: pivot.uuid }),
+      ...(instructions === undefined ? {} : { instructions }),
+      ...(target === undefined ? {} : { target }),
+    },
+  }
+}
+
+// A log as it was when one of its records had just come: cut where a conversation may be cut.
+
+export interface LogAsOf {
+  readonly ok: true
+  readonly records: readonly SessionRecord[]
+  /** The last record of the conversation that is in it. */
+  readonly at: string
+  /** The record that was asked for, where the cut had to be moved back from it. */
+  readonly movedFrom: string | null
+  /** Records that come later. */
+  readonly leftOut: number
+}
+
+export type AsOf = LogAsOf | { readonly ok: false; readonly why: string }
+
+/** `uuid`: of a record; its newest one unless given. */
+export function asOf(records: readonly SessionRecord[], uuid: string | null): AsOf {
+  const asked = uuid === null ? records.length - 1 : records.findIndex((record) => record.uuid === uuid)
+  if (asked < 0) return { ok: false, why: uuid === null ? NOTHING : `no record has the id ${uuid}` }
+  const branch = branchWith(records, asked)
+  const position = branch.filter(({ index }) => index <= asked).length
+  const cut = legalCut(branch, position)
+  const last = branch[cut - 1]
+  if (last === undefined) return { ok: false, why: NOTHING }
+  const isMoved = branch.slice(cut, position).some(({ record }) => says(record))
+  const end = uuid === null && !isMoved ? records.length : last.index + 1
+  return {
+    ok: true,
+    records: records.slice(0, end),
+    at: last.record.uuid,
+    movedFrom: isMoved ? (records[asked]?.uuid ?? last.record.uuid) : null,
+    leftOut: records.length - end,
+  }
+}
+
+const NOTHING = 'nothing that was said stands before the place to compact at'
+
+/**
+ * With what comes later in sight, so that no response is parted from the rest of itself; then without: a call that
+ * nobody ever answered waits again where nothing follows it.
+ */
+function legalCut(branch: readonly Placed[], position: number): number {
+  const records = branch.map(({ record }) => record)
+  const cut = cutAtOrBefore(records, position)
+  return cutAtOrBefore(records.slice(0, cut), cut)
+}
+
+interface Placed {
+  readonly record: KnownRecord
+  readonly index: number
+}
+
+/** The branch that counts, or, where a later rewind left the record behind, the one that counted then. */
+function branchWith(records: readonly SessionRecord[], asked: number): readonly Placed[] {
+  const whole = branchOf(records)
+  const isOn = whole.some(({ index }) => index === asked) || !isConversation(records[asked])
+  return isOn ? whole : branchOf(records.slice(0, asked + 1))
+}
+
+function branchOf(records: readonly SessionRecord[]): readonly Placed[] {
+  return [...sessionOf(records).branch].flatMap((index) => {
+    const record = records[index]
+    return record !== undefined && isKnown(record) ? [{ record, index }] : []
+  })
+}
+
+function isConversation(record: SessionRecord | undefined): boolean {
+  return record !== undefined && isKnown(record) && record.isSidechain !== true
+}
+
+function says({ type }: KnownRecord): boolean {
+  return type === 'user' || type === 'assistant'
+}
+
+// The record that a person means by its id, or by enough of its beginning.
+
+export type NamedRecord =
+  | { readonly ok: true; readonly uuid: string }
+  | { readonly ok: false; readonly why: string }
+
+/** Fewer characters are a slip of the hand. */
+const LEAST = 6
+const MOST_NAMED = 5
+
+export function namedRecord(records: Iterable<SessionRecord>, given: string): NamedRecord {
+  const begun = new Set<string>()
+  for (const { uuid } of records) {
+    if (uuid === given) return { ok: true, uuid }
+    if (given.length >= LEAST && uuid?.startsWith(given) === true) begun.add(uuid)
+  }
+  const [only] = begun
+  if (only === undefined) return { ok: false, why: `no record has the id ${given}` }
+  if (begun.size === 1) return { ok: true, uuid: only }
+  const named = [...begun].slice(0, MOST_NAMED).join(', ')
+  return { ok: false, why: `${begun.size} records have an id that begins with ${given}: ${named}` }
+}
+
+// All records of a log in the order of its lines, those of its side conversations among them.
+
+export function wholeLog({ path, records, agents }: ReadLog): readonly SessionRecord[] {
+  const beside = agents.filter((agent) => agent.path === path).flatMap((agent) => agent.records)
+  if (beside.length === 0) return records.map(({ record }) => record)
+  const byLine = (one: ReadRecord, other: ReadRecord): number => one.line - other.line
+  return [...records, ...beside].toSorted(byLine).map(({ record }) => record)
+}
+
+/** As they would stand in a log of their own: positions anew, and no part of a batch that is not all there. */
+export function restamped(records: readonly SessionRecord[]): readonly SessionRecord[] {
+  const counts = new Map<string, number>()
+  for (const { batch } of records)
+    if (batch !== undefined) counts.set(batch.id, (counts.get(batch.id) ?? 0) + 1)
+  return records.map((record, index) => {
+    const { seq, batch } = record
+    const isTorn = batch !== undefined && counts.get(batch.id) !== batch.of
+    const moved = seq === undefined || seq === index + 1 ? record : { ...record, seq: index + 1 }
+    if (!isTorn) return moved
+    const { batch: _, ...rest } = moved
+    return rest as SessionRecord
+  })
+}

@@ -1,0 +1,70 @@
+/** Writes a compacted session as a log of ours: there whole or not at all, never in the place of the log it came from. */
+import { randomUUID } from 'node:crypto'
+import { realpath } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { newHeader } from '@tidemark/core'
+import { createNewFile, type NewFile } from '../storage/atomic-file.ts'
+import { type FilePort, nodeFiles } from '../storage/file-system.ts'
+import type { WrittenLog } from './compact-report.ts'
+
+export interface WriteSessionOptions {
+  /** Takes the place of a file that is there. */
+  readonly force?: boolean
+  /** When it was made; now unless given. */
+  readonly at?: Date
+  readonly files?: FilePort
+}
+
+/** Why `out` cannot be written, before any work is done; null where it can. `log`: what is read. */
+export async function outProblem(
+  out: string,
+  log: string,
+  { force = false, files = nodeFiles }: WriteSessionOptions = {},
+): Promise<string | null> {
+  if (/\.gz$/i.test(out)) return `${out}: a session that goes on is a plain file; leave off .gz`
+  const facts = await files.facts(out)
+  if (facts === null) {
+    const folder = await files.facts(dirname(resolve(out)))
+    return folder === null ? `${out}: there is no folder ${dirname(out)}` : null
+  }
+  if (facts.kind !== 'file') return `${out} is no file`
+  if (await isSame(out, log)) return `${out} is the log itself, which is only read; choose another name`
+  return force ? null : `${out} is there already; choose another name, or --force to replace it`
+}
+
+async function isSame(one: string, other: string): Promise<boolean> {
+  return (await realpath(one)) === (await realpath(other).catch(() => null))
+}
+
+export type SessionWriting = { readonly ok: true } | { readonly ok: false; readonly message: string }
+
+export async function writeSession(
+  out: string,
+  log: WrittenLog,
+  { force = false, at = new Date(), files = nodeFiles }: WriteSessionOptions = {},
+): Promise<SessionWriting> {
+  const aside = force ? `${out}.${randomUUID()}` : out
+  const file = await createNewFile(files, aside)
+  try {
+    await writeLines(file, log, at)
+    if (!(await file.commit())) return { ok: false, message: `${out} is there already.` }
+  } finally {
+    await file.discard()
+  }
+  if (force) await files.rename(aside, out)
+  return { ok: true }
+}
+
+/** Characters that are written at a time. */
+const PIECE = 4_000_000
+
+async function writeLines(file: NewFile, { sessionId, records, added }: WrittenLog, at: Date): Promise<void> {
+  let text = `${JSON.stringify(newHeader(sessionId, at.toISOString()))}\n`
+  for (const record of records) {
+    text += `${JSON.stringify(record)}\n`
+    if (text.length < PIECE) continue
+    await file.write(text)
+    text = ''
+  }
+  await file.write(text + added)
+}

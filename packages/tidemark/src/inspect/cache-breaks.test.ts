@@ -1,0 +1,294 @@
+import { describe, expect, it } from 'vitest'
+import { NO_META } from '../../test/inspected.ts'
+import { type Answered, begun, type Fields, LOST, MODEL, report, ToldLog } from '../../test/told-log.ts'
+
+describe('a break', () => {
+  it('has its time, its size and its price', () => {
+    const { cacheBreaks } = report(begun().wait(400).prompt().answer(10_000, { written: 42_000 }))
+    const [found] = cacheBreaks
+    expect([found?.at, found?.tokensRewritten, found?.line]).toEqual(['2026-03-09T09:06:44.000Z', 40_000, 4])
+    expect(found?.costUsd).toBeCloseTo((40_000 * (6.25 - 0.5)) / 1e6, 4)
+  })
+
+  it('has no price where the model is not known', () => {
+    const log = new ToldLog().prompt().answer(0, { written: 50_000, model: 'no-such-model' })
+    const { cacheBreaks } = report(
+      log
+        .wait(400)
+        .prompt()
+        .answer(0, { ...LOST, model: 'no-such-model' }),
+    )
+    expect(cacheBreaks.map(({ costUsd }) => costUsd)).toEqual([null])
+  })
+
+  it('is not told where an earlier file has the call, and what that call left is expected all the same', () => {
+    const log = begun().wait(400).prompt().answer(0, LOST).wait(400).prompt().answer(0, { written: 54_000 })
+    const elsewhere = new Set(['m1\n', 'm3\n'])
+    expect(
+      report(log, { elsewhere }).cacheBreaks.map(({ line, tokensRewritten }) => [line, tokensRewritten]),
+    ).toEqual([[6, 52_000]])
+  })
+
+  it('of an agent bears its name and is judged by what that agent sent', () => {
+    const agents = [
+      { agent: 'helper', path: 'x', records: begun().wait(400).prompt().answer(0, LOST).records, damage: [] },
+    ]
+    const { cacheBreaks } = report(new ToldLog(), { agents })
+    expect(cacheBreaks.map(({ agent, cause }) => [agent, cause])).toEqual([['helper', 'expired']])
+  })
+
+  it('shows no secret', () => {
+    const secret = `sk-ant-api03-${'a1B2'.repeat(20)}`
+    const log = begun('5m', { thinkingMetadata: { level: 'high' } })
+    const { cacheBreaks } = report(log.prompt('x', { thinkingMetadata: { level: secret } }).answer(0, LOST))
+    expect(cacheBreaks[0]?.evidence).not.toContain(secret)
+  })
+})
+
+describe('no breaks', () => {
+  const boundary = {
+    type: 'system',
+    subtype: 'compact_boundary',
+    compactMetadata: { trigger: 'auto', preTokens: 1 },
+  }
+  const summary = { type: 'user', isCompactSummary: true, message: { role: 'user', content: 'summary' } }
+
+  it.each([
+    { name: 'the first call', log: begun() },
+    { name: 'a read of all', log: begun().prompt().answer(50_000) },
+    { name: 'little lost', log: begun().prompt().answer(48_000, { written: 5_000 }) },
+    { name: 'a compaction', log: begun().line(boundary).line(summary).answer(0, LOST) },
+    {
+      name: 'a compaction whose summary is not in the log',
+      log: begun().line(boundary).prompt().answer(0, LOST),
+    },
+    {
+      name: 'context that is gone without a word',
+      log: begun().prompt().answer(20_000, { written: 8 }),
+    },
+    {
+      name: 'a rewind, that reads what it goes back to',
+      log: begun()
+        .prompt('one way')
+        .answer(50_000, { written: 30_000 })
+        .line({ type: 'user', parentUuid: 'u2', message: { role: 'user', content: 'another way' } })
+        .answer(50_000, { written: 30_000 }),
+    },
+    {
+      name: 'calls without usage',
+      log: new ToldLog().prompt().answer(0, { usage: { input_tokens: 0, cache_creation_input_tokens: 0 } }),
+    },
+  ])('$name', ({ log }) => {
+    expect(report(log).cacheBreaks).toEqual([])
+  })
+
+  it.each([
+    { name: 'as far as it reaches', read: 50_000, written: 5_000, tokens: 5_000, usd: 0.02875, calls: 10 },
+    {
+      name: 'and whatever else is lost with it',
+      read: 20_000,
+      written: 40_000,
+      tokens: 30_000,
+      usd: 0.1725,
+      calls: null,
+    },
+  ])('a clearing, which is told apart with what it cost, $name', ({ read, written, tokens, usd, calls }) => {
+    const log = new ToldLog().prompt()
+    const call = log.call('Read')
+    log
+      .answer(0, { written: 50_000, blocks: [call] })
+      .result(String(call.id))
+      .answer(50_000, { written: 11_000 })
+    const metadata = { trigger: 'auto', preTokens: 1, tokensSaved: 6_000, clearedAttachmentUUIDs: [] }
+    const microcompactMetadata = { ...metadata, compactedToolIds: [call.id] }
+    log.line({ type: 'system', subtype: 'microcompact_boundary', microcompactMetadata })
+    const { cacheBreaks, clearingCosts } = report(log.prompt().answer(read, { written }))
+    expect(cacheBreaks).toEqual([])
+    expect(clearingCosts).toEqual([
+      {
+        at: '2026-03-09T09:00:07.000Z',
+        tokensRewritten: tokens,
+        costUsd: usd,
+        breakEvenCalls: calls,
+        model: MODEL,
+      },
+    ])
+  })
+})
+
+describe('providers that do not say what they write', () => {
+  const untold = (read: number, input: number): Answered => ({
+    model: 'gpt-5.4',
+    usage: {
+      input_tokens: input,
+      cache_read_input_tokens: read,
+      cache_creation_input_tokens: undefined,
+      cache_creation: undefined,
+    },
+  })
+
+  it('are taken to keep all that was sent', () => {
+    const log = new ToldLog().prompt().answer(0, untold(0, 50_000)).prompt().answer(0, untold(9_600, 42_000))
+    const { cacheBreaks } = report(log.wait(900).prompt().answer(0, untold(0, 60_000)))
+    expect(
+      cacheBreaks.map(({ cause, tokensRewritten, costUsd }) => [cause, tokensRewritten, costUsd]),
+    ).toEqual([
+      ['server-side', 40_400, 0.0909],
+      ['expired', 51_600, 0.1161],
+    ])
+  })
+})
+
+describe('a history that was copied in one go', () => {
+  const copied = (): ToldLog => {
+    const log = new ToldLog()
+    const at = { timestamp: '2026-03-09T09:00:00.000Z' }
+    for (const read of [0, 50_000, 60_000])
+      log.prompt('go', at).answer(read, { written: read === 0 ? 50_000 : 10_000, fields: at })
+    return log.wait(30).prompt()
+  }
+
+  it('of a fork is no cache of its own: its first call begins anew', () => {
+    const log = copied().answer(3_000, { written: 68_000 }).prompt().answer(0, { written: 72_000 })
+    const { cacheBreaks } = report(log, { meta: { ...NO_META, forkedFrom: 'parent' } })
+    expect(cacheBreaks.map(({ line, cause }) => [line, cause])).toEqual([[10, 'server-side']])
+  })
+
+  it('tells no time that a cause could rest on', () => {
+    const { cacheBreaks } = report(copied().answer(3_000, { written: 68_000 }))
+    expect(cacheBreaks.map(({ cause }) => cause)).toEqual(['not-known'])
+  })
+})
+
+describe('whether an hour would have paid', () => {
+  const paused = (times: number, lifetime: '5m' | '1h' = '5m'): ToldLog => {
+    const log = begun(lifetime)
+    for (let turn = 0; turn < times; turn += 1)
+      log
+        .wait(600)
+        .prompt()
+        .answer(0, { written: 51_000 + turn * 1_000, lifetime })
+    return log
+  }
+
+  it('it would, where pauses of ten minutes lose the whole each time', () => {
+    const lapsed = 50_000 + 51_000 + 52_000
+    const saved = (lapsed * (6.25 - 0.5) - 53_000 * (10 - 6.25)) / 1e6
+    expect(report(paused(3)).hourWouldSave).toBeCloseTo(saved, 4)
+  })
+
+  it('it would not, where there are none', () => {
+    const log = begun().prompt().answer(50_000).prompt().answer(51_000)
+    expect(report(log).hourWouldSave).toBeCloseTo((-52_000 * (10 - 6.25)) / 1e6, 4)
+  })
+
+  it('is not asked where an hour was in force', () => {
+    expect(report(paused(3, '1h')).hourWouldSave).toBeNull()
+  })
+})
+
+// Our own logs say what was lost when it happened, and what was really sent: nothing has to be guessed.
+
+const loss = (fields: Fields = {}): Fields => ({
+  type: 'system',
+  subtype: 'cache_loss',
+  isMeta: true,
+  cacheLoss: {
+    kind: 'break',
+    source: 'sdk',
+    reason: 'betas-changed',
+    tokens: 41_000,
+    usd: 0.24,
+    sentence: 'Cache broke: the betas changed (+new).',
+    ...fields,
+  },
+})
+
+describe('a loss that was told', () => {
+  it('is taken with its reason, its sentence and its price, though time would explain it too', () => {
+    const { cacheBreaks } = report(begun().wait(400).prompt().answer(9_000, LOST).line(loss()))
+    expect(cacheBreaks).toEqual([
+      {
+        at: '2026-03-09T09:06:44.000Z',
+        tokensRewritten: 41_000,
+        costUsd: 0.24,
+        cause: 'settings-changed',
+        evidence: 'told when it happened: Cache broke: the betas changed (+new).',
+        line: 4,
+        model: MODEL,
+      },
+    ])
+  })
+
+  it('without a price is priced by the catalogue, and of a reason nobody knows the cause is not known', () => {
+    const log = begun()
+      .prompt()
+      .answer(10_000, { written: 42_000 })
+      .line(loss({ usd: null, reason: 'moon' }))
+    const [found] = report(log).cacheBreaks
+    expect([found?.cause, found?.costUsd]).toEqual(['not-known', 0.23])
+  })
+
+  it('of a fork is listed with who asked', () => {
+    const usage = { input_tokens: 5, output_tokens: 5, cache_creation_input_tokens: 50_000 }
+    const modelCall = { id: 'f1', source: 'compact', model: MODEL, usage }
+    const log = begun()
+      .line({ type: 'system', subtype: 'model_call', isMeta: true, modelCall })
+      .line(loss({ source: 'compact', reason: 'evicted' }))
+      .prompt()
+      .answer(50_000)
+    expect(report(log).cacheBreaks).toMatchObject([{ source: 'compact', cause: 'server-side', line: 3 }])
+  })
+
+  it('to an act of the engine is the cost of a clearing', () => {
+    const act = loss({ kind: 'act', reason: 'cleared 3 results', tokens: 7_000, usd: 0.04 })
+    const { cacheBreaks, clearingCosts } = report(
+      begun().prompt().answer(43_000, { written: 9_000 }).line(act),
+    )
+    expect(cacheBreaks).toEqual([])
+    expect(clearingCosts).toMatchObject([{ tokensRewritten: 7_000, costUsd: 0.04, model: MODEL }])
+  })
+})
+
+describe('parameters that an epoch or a delta names', () => {
+  const front = { sections: [], tools: [], model: MODEL }
+  const epoch = (parameters: Fields): Fields => ({
+    type: 'system',
+    subtype: 'epoch',
+    isMeta: true,
+    epoch: { ...front, parameters },
+  })
+
+  it.each([
+    ['thinking', { type: 'enabled' }, 'thinking-changed', 'not set → {"type":"enabled"}'],
+    ['output_config', { effort: 'high' }, 'effort-changed', 'not set → high'],
+    ['tool_choice', { type: 'any' }, 'settings-changed', 'not set → {"type":"any"}'],
+    ['betas', ['b'], 'settings-changed', 'b'],
+  ])('%s', (name, value, cause, evidence) => {
+    const log = new ToldLog()
+      .line(epoch({ max_tokens: 9 }))
+      .prompt()
+      .answer(0, { written: 50_000 })
+    const next = log
+      .line(epoch({ max_tokens: 9, [name]: value }))
+      .prompt()
+      .answer(0, LOST)
+    const [found] = report(next).cacheBreaks
+    expect([found?.cause, found?.evidence.split(';')[0]]).toEqual([cause, evidence])
+  })
+
+  it('that no cache depends on are no cause', () => {
+    const delta = {
+      type: 'system',
+      subtype: 'delta',
+      isMeta: true,
+      delta: { parameters: { max_tokens: 10 } },
+    }
+    const log = new ToldLog()
+      .line(epoch({ max_tokens: 9 }))
+      .prompt()
+      .answer(0, { written: 50_000 })
+    const [found] = report(log.line(delta).prompt().answer(0, LOST)).cacheBreaks
+    expect(found?.cause).toBe('server-side')
+  })
+})

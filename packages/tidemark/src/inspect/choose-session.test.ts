@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest'
+import { chooseSession, readSince, shortIds, since, sortReports } from './choose-session.ts'
+import type { SessionReport } from './report.ts'
+
+/** Only what choosing looks at. */
+function report(sessionId: string, given: Partial<SessionReport> = {}): SessionReport {
+  const usage = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
+  const fields = {
+    sessionId,
+    apiCalls: 0,
+    usage,
+    hitRate: null,
+    costUsd: 0,
+    startedAt: null,
+    endedAt: null,
+    ...given,
+  }
+  return { money: { pricedUsd: 0 }, ...fields } as SessionReport
+}
+
+const ids = (reports: readonly SessionReport[]) => reports.map(({ sessionId }) => sessionId)
+
+describe('sorting', () => {
+  const used = (input: number) => ({ input, cacheRead: 0, cacheCreation: 0, output: 0 })
+  const reports = [
+    report('a', { costUsd: 1, apiCalls: 3, startedAt: '2026-01-02T00:00:00Z', usage: used(5), hitRate: 0.5 }),
+    report('b', { costUsd: 9, apiCalls: 1, startedAt: '2026-01-03T00:00:00Z', usage: used(1) }),
+    report('c', { costUsd: null, apiCalls: 3, startedAt: null, usage: used(9), hitRate: 0.9 }),
+  ]
+
+  it.each([
+    ['cost', ['b', 'a', 'c']],
+    ['tokens', ['c', 'a', 'b']],
+    ['calls', ['a', 'c', 'b']],
+    ['date', ['b', 'a', 'c']],
+    ['hit', ['c', 'a', 'b']],
+  ] as const)('by %s', (key, expected) => {
+    expect(ids(sortReports(reports, key))).toEqual(expected)
+  })
+})
+
+describe('the one chosen', () => {
+  const reports = [report('2f00'), report('2fab'), report('7'), report('x'), report('08c1')]
+
+  it.each([
+    ['its number', '2', '2fab'],
+    ['its whole id comes before a number', '7', '7'],
+    ['the beginning of its id', '2f0', '2f00'],
+    ['a number with a zero before it is none', '08', '08c1'],
+    ['a number behind the last is none', '0', '08c1'],
+  ])('by %s', (_how, wanted, id) => {
+    expect(chooseSession(reports, wanted)).toEqual({
+      ok: true,
+      report: reports.find((one) => one.sessionId === id),
+    })
+  })
+
+  it.each([
+    ['2f', '2 sessions have an id that begins with 2f: 2f00, 2fab. Give more of it'],
+    ['9', 'no session is number 9 or has an id that begins so'],
+    ['05', 'no session has an id that begins with 05'],
+    ['zz', 'no session has an id that begins with zz'],
+  ])('%s is none', (wanted, why) => {
+    expect(chooseSession(reports, wanted)).toEqual({ ok: false, why })
+  })
+})
+
+describe('where more than one could be meant', () => {
+  const many = Array.from({ length: 1_300 }, (_, index) => report(`s${index + 1}`))
+
+  it('a number of a row that is also a whole id is refused', () => {
+    const reports = [report('aaaa'), report('1')]
+    expect(chooseSession(reports, '1')).toEqual({
+      ok: false,
+      why: '1 is number 1 (aaaa) and an id that begins so: 1. Give more of the id that is meant',
+    })
+  })
+
+  it('a row comes before an id that only begins so, as long as it is short', () => {
+    expect(chooseSession([report('a'), report('b'), report('2f00')], '2')).toMatchObject({
+      report: { sessionId: 'b' },
+    })
+  })
+
+  it('four figures might be either', () => {
+    expect(chooseSession([...many, report('1284c080-1')], '1284')).toEqual({
+      ok: false,
+      why: '1284 is number 1284 (s1284) and an id that begins so: 1284c080. Give more of the id that is meant',
+    })
+  })
+
+  it('where the list is no table, a number is an id', () => {
+    const reports = [report('2a'), report('b')]
+    expect(chooseSession(reports, '2', 0)).toMatchObject({ report: { sessionId: '2a' } })
+  })
+
+  it('files of one id are named', () => {
+    const reports = [report('same', { file: '/a/one.jsonl' }), report('same', { file: '/a/two.jsonl' })]
+    expect(chooseSession(reports, 'same')).toEqual({
+      ok: false,
+      why: '2 sessions have the id same: give the file, which is /a/one.jsonl or /a/two.jsonl',
+    })
+  })
+
+  it('no more than a few are named', () => {
+    const { why } = chooseSession(many, 's') as { readonly why: string }
+    expect(why).toBe(
+      '1300 sessions have an id that begins with s: s1, s2, s3, s4, s5 and 1295 more. Give more of it',
+    )
+  })
+})
+
+it('ids are shortened as far as they can be told apart, to eight characters', () => {
+  const reports = [report('0123456789-a'), report('0123456789-b'), report('fedcba9876543')]
+  expect(shortIds(reports)).toEqual(['0123456789-a', '0123456789-b', 'fedcba987654'])
+  expect(shortIds([report('0123456789-a'), report('0123456789-a')])).toEqual(['01234567', '01234567'])
+})
+
+describe('since', () => {
+  const now = Date.parse('2026-11-15T12:00:00Z')
+  const hour = 3_600_000
+
+  it.each([
+    ['7d', now - 7 * 24 * hour],
+    ['12h', now - 12 * hour],
+    ['1.5h', now - 1.5 * hour],
+    ['90m', now - 1.5 * hour],
+    ['2w', now - 14 * 24 * hour],
+    ['2026-11-01', new Date(2026, 10, 1).getTime()],
+    ['2026-11-01T10:00Z', Date.parse('2026-11-01T10:00:00Z')],
+    ['2026-11-01T10:00:00+02:00', Date.parse('2026-11-01T08:00:00Z')],
+  ])('%s', (text, expected) => {
+    expect(readSince(text, now)).toBe(expected)
+  })
+
+  it.each(['', 'd', '7', '7y', 'yesterday', '2026-13-01', '11/01/2026', '2026-11-01x'])(
+    '%j is no moment',
+    (text) => {
+      expect(readSince(text, now)).toBe(null)
+    },
+  )
+
+  it('keeps what went on then or later, and what has no time', () => {
+    const reports = [
+      report('before', { endedAt: '2026-11-14T12:00:00Z' }),
+      report('after', { endedAt: '2026-11-15T12:00:00Z' }),
+      report('timeless'),
+    ]
+    expect(ids(since(reports, now))).toEqual(['after', 'timeless'])
+  })
+})

@@ -1,0 +1,98 @@
+import { expect, it } from 'vitest'
+import { totalsOf } from './inspect-files.ts'
+import type { SessionReport, Spending } from './report.ts'
+
+function spent(day: string | null, model: string, costUsd: number | null): Spending {
+  const usage = { input: 1, cacheRead: 3, cacheCreation: 0, output: 5 }
+  const lostToBreaks = costUsd === null ? null : costUsd / 10
+  return { day, model, apiCalls: 2, usage, costUsd, cacheBreaks: 3, lostToBreaks, spentOnClearings: 0.25 }
+}
+
+function report(project: string | null, spending: readonly Spending[]): SessionReport {
+  return { project, spending } as SessionReport
+}
+
+const reports = [
+  report('/shop', [spent('2026-03-09', 'opus', 2), spent('2026-03-10', 'opus', 1)]),
+  report('/shop', [spent('2026-03-10', 'sonnet', 0.5)]),
+  report(null, [spent(null, 'llama', null)]),
+]
+
+const figures = (sessions: number, calls: number) => ({
+  sessions,
+  apiCalls: calls * 2,
+  usage: { input: calls, cacheRead: calls * 3, cacheCreation: 0, output: calls * 5 },
+  hitRate: 0.75,
+  cacheBreaks: calls * 3,
+  spentOnClearings: calls * 0.25,
+})
+
+it('are of all sessions, by day newest first, by model and project dearest first', () => {
+  expect(totalsOf(reports)).toEqual({
+    since: null,
+    ...figures(3, 4),
+    costUsd: null,
+    lostToBreaks: null,
+    pricedUsd: 3.5,
+    byDay: [
+      { name: 'unknown', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
+      { name: '2026-03-10', ...figures(2, 2), costUsd: 1.5, lostToBreaks: 0.15, pricedUsd: 1.5 },
+      { name: '2026-03-09', ...figures(1, 1), costUsd: 2, lostToBreaks: 0.2, pricedUsd: 2 },
+    ],
+    byModel: [
+      { name: 'opus', ...figures(1, 2), costUsd: 3, lostToBreaks: 0.3, pricedUsd: 3 },
+      { name: 'sonnet', ...figures(1, 1), costUsd: 0.5, lostToBreaks: 0.05, pricedUsd: 0.5 },
+      { name: 'llama', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
+    ],
+    byProject: [
+      { name: '/shop', ...figures(2, 3), costUsd: 3.5, lostToBreaks: 0.35, pricedUsd: 3.5 },
+      { name: 'unknown', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
+    ],
+  })
+})
+
+it('since a day are of what was spent from then on', () => {
+  const totals = totalsOf(reports, '2026-03-10')
+  expect(totals).toMatchObject({
+    since: '2026-03-10',
+    ...figures(2, 2),
+    costUsd: 1.5,
+    lostToBreaks: 0.15,
+    pricedUsd: 1.5,
+  })
+  expect(totals.byDay.map(({ name }) => name)).toEqual(['2026-03-10'])
+  expect(totals.byModel.map(({ name, costUsd }) => [name, costUsd])).toEqual([
+    ['opus', 1],
+    ['sonnet', 0.5],
+  ])
+  expect(totals.byProject.map(({ name, costUsd }) => [name, costUsd])).toEqual([['/shop', 1.5]])
+})
+
+it.each([
+  ['/home/user/shop/.worktrees/12', '/home/user/shop'],
+  ['/home/user/shop/.worktrees/fix-login/packages/web', '/home/user/shop'],
+  ['/home/user/shop/.claude/worktrees/brave-fox', '/home/user/shop'],
+  ['/home/user/.worktrees', '/home/user/.worktrees'],
+  ['/home/user/worktrees/shop', '/home/user/worktrees/shop'],
+])('a project in %s is that of %s', (folder, expected) => {
+  const { byProject } = totalsOf([report(folder, [spent('2026-03-09', 'opus', 1)])])
+  expect(byProject.map(({ name }) => name)).toEqual([expected])
+})
+
+it('of nothing are nothing', () => {
+  expect(totalsOf([])).toEqual({
+    since: null,
+    sessions: 0,
+    apiCalls: 0,
+    usage: { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 },
+    hitRate: null,
+    costUsd: 0,
+    pricedUsd: 0,
+    cacheBreaks: 0,
+    lostToBreaks: 0,
+    spentOnClearings: 0,
+    byDay: [],
+    byModel: [],
+    byProject: [],
+  })
+})

@@ -1,0 +1,54 @@
+import type { Usage } from '@tidemark/core'
+import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
+import { describe, expect, it } from 'vitest'
+import type { Call } from './calls.ts'
+import { lifetimeOf } from './logged-requests.ts'
+
+const HOUR = { ttl: '1h', seconds: 3600 }
+
+function call(model: string, given: Partial<Usage>): Call {
+  const usage = { input_tokens: 10, output_tokens: 10, ...given }
+  return { key: 'k', model, at: '2026-03-09', agent: null, source: null, isCopy: false, usage, blocks: [] }
+}
+
+function split(fiveMinutes: number, hour: number): Partial<Usage> {
+  const cache_creation = { ephemeral_5m_input_tokens: fiveMinutes, ephemeral_1h_input_tokens: hour }
+  return { cache_creation_input_tokens: fiveMinutes + hour, cache_creation }
+}
+
+function cacheOf(model: string) {
+  const found = lookUpModel(modelCatalogue, model)
+  return found.found ? profileFor(found.model).cache : null
+}
+
+describe('lifetimeOf', () => {
+  const unsplit = { cache_creation_input_tokens: 500 }
+  it.each([
+    { name: 'written for five minutes', model: 'claude-opus-4-5', usage: split(500, 0), ttl: '5m' },
+    { name: 'written for an hour', model: 'claude-opus-4-5', usage: split(500, 1), ttl: '1h' },
+    { name: 'not split', model: 'claude-opus-4-5', usage: unsplit, ttl: '5m' },
+    {
+      name: 'not split, of a provider with its own lifetimes',
+      model: 'gpt-6-sol',
+      usage: unsplit,
+      ttl: '30m',
+    },
+    { name: 'nothing told', model: 'gpt-5.4', usage: {}, ttl: 'some 10 minutes' },
+    { name: 'nothing told of a marked model', model: 'gpt-6-sol', usage: {}, ttl: '30m' },
+    { name: 'an unknown model that writes', model: 'no-such-model', usage: unsplit, ttl: '5m' },
+    {
+      name: 'an unknown model that tells nothing',
+      model: 'no-such-model',
+      usage: {},
+      ttl: 'some 10 minutes',
+    },
+  ])('$name: $ttl', ({ model, usage, ttl }) => {
+    expect(lifetimeOf(call(model, usage), cacheOf(model), null).ttl).toBe(ttl)
+  })
+
+  it('stays what it was where a call does not say', () => {
+    const model = 'claude-opus-4-5'
+    expect(lifetimeOf(call(model, unsplit), cacheOf(model), HOUR)).toEqual(HOUR)
+    expect(lifetimeOf(call(model, split(0, 0)), cacheOf(model), HOUR)).toEqual(HOUR)
+  })
+})

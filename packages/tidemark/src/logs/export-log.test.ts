@@ -1,0 +1,97 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DEFAULT_POLICY, NO_PATHS, newHeader, runHistory, spill } from '@tidemark/core'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createBlobFolder } from '../storage/blob-folder.ts'
+import { Teller } from '../testing/session-builder.ts'
+import { exportLog, exportToFile } from './export-log.ts'
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tidemark-export-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+function logOf(teller: Teller): string {
+  const path = join(folder, 'session.jsonl')
+  writeFileSync(
+    path,
+    [newHeader('told', '2026-01-01T00:00:00.000Z'), ...teller.records]
+      .map((record) => `${JSON.stringify(record)}\n`)
+      .join(''),
+  )
+  return path
+}
+
+async function textOf(path: string, options: object = {}): Promise<string> {
+  const log = await exportLog(path, { home: folder, ...options })
+  if (!log.ok) return log.message
+  let text = ''
+  for await (const piece of log.pieces) text += piece
+  return text
+}
+
+describe('a session file', () => {
+  it('is exported without its credentials, or with them where that is asked', async () => {
+    const teller = new Teller()
+    teller.user('use AKIAIOSFODNN7EXAMPLE please')
+    const path = logOf(teller)
+    expect((await textOf(path)).split('\n').at(-2)).toBe('use [redacted] please')
+    expect((await textOf(path, { redacts: false })).split('\n').at(-2)).toBe(
+      'use AKIAIOSFODNN7EXAMPLE please',
+    )
+  })
+
+  it('is written whole to a new file, and over none', async () => {
+    const teller = new Teller()
+    teller.user('hello')
+    const [path, out] = [logOf(teller), join(folder, 'out.md')]
+    expect(await exportToFile(path, out, { home: folder })).toEqual({ ok: true, path, out, records: 1 })
+    expect(readFileSync(out, 'utf8')).toBe(await textOf(path))
+    expect(await exportToFile(path, out)).toEqual({
+      ok: false,
+      path: out,
+      message: `${out} is there already, and nothing is ever overwritten: choose another name.`,
+    })
+    expect(readdirSync(folder).sort()).toEqual(['out.md', 'session.jsonl'])
+  })
+
+  it('that is none is refused in one line', async () => {
+    expect(await textOf(join(folder, 'none.jsonl'))).toBe(`${join(folder, 'none.jsonl')} does not exist.`)
+  })
+})
+
+describe('a large result on a real disk', () => {
+  it('is put aside, read again by the history tool and whole in the export', async () => {
+    const blobs = createBlobFolder({ home: folder })
+    const content = 'Zeile ✓ \r\n'.repeat(4_000)
+    const measure = (text: string): number => Math.ceil(text.length / 4)
+    const { result, spilled } = await spill({
+      result: { type: 'tool_result', tool_use_id: 'call-1', content },
+      ...{ tool: 'Bash', policy: DEFAULT_POLICY.spill, measure, blobs },
+      budgets: { threshold: 5_000, head: 100, tail: 100 },
+      paths: { ...NO_PATHS, historyTool: 'history' },
+    })
+    const teller = new Teller()
+    teller.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Bash', input: {} }])
+    teller.user([result], { spilled })
+    expect(measure(JSON.stringify(result))).toBeLessThan(400)
+    const source = {
+      session: teller.session,
+      blobs,
+      policy: DEFAULT_POLICY.history,
+      pageTokens: 4_000,
+      measure,
+    }
+    const id = spilled[0]?.blob
+    let [text, cursor] = ['', null as string | null]
+    do {
+      const { body, next } = await runHistory({ id, cursor }, source)
+      text += body
+      cursor = next
+    } while (cursor !== null)
+    expect(text).toBe(content)
+    expect((await textOf(logOf(teller))).includes(content)).toBe(true)
+  })
+})

@@ -1,0 +1,120 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createFileJournal } from '../storage/file-journal.ts'
+import { sessionPaths } from '../storage/paths.ts'
+import { Teller } from '../testing/session-builder.ts'
+import { deleteOwnSession, findInOwnSessions, listOwnSessions } from './own-sessions.ts'
+
+let home = ''
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'tidemark-home-'))
+})
+afterEach(() => rmSync(home, { recursive: true, force: true }))
+
+async function write(id: string, tell: (teller: Teller) => void): Promise<void> {
+  const teller = new Teller(id)
+  tell(teller)
+  const journal = createFileJournal({ home })
+  await journal.append(id, 0, teller.records)
+  await journal.close()
+}
+
+const secret = `ghp_${'aZ3kQ9xB7mT2'.repeat(3)}`
+
+describe('our own sessions', () => {
+  it('are listed with what they begin with', async () => {
+    await write('login', (teller) => {
+      teller.user('caveat', { isMeta: true })
+      teller.user(`fix the login with ${secret}`)
+    })
+    expect(await listOwnSessions(home)).toEqual({
+      found: [
+        {
+          id: 'login',
+          sizeBytes: expect.any(Number),
+          modifiedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+          startedAt: '2023-11-14T22:13:21.000Z',
+          records: 2,
+          firstPrompt: 'fix the login with [redacted]',
+          damaged: 0,
+        },
+      ],
+      unreadable: [],
+    })
+  })
+
+  it('are none where there is no home yet', async () => {
+    expect(await listOwnSessions(join(home, 'nowhere'))).toEqual({ found: [], unreadable: [] })
+  })
+
+  it('that cannot be read are told beside the others', async () => {
+    await write('good', (teller) => teller.user('hello'))
+    writeFileSync(sessionPaths(home, 'bad').log, '')
+    const { found, unreadable } = await listOwnSessions(home)
+    expect(found.map(({ id }) => id)).toEqual(['good'])
+    expect(unreadable).toEqual([{ id: 'bad', why: `${sessionPaths(home, 'bad').log} is empty.` }])
+  })
+
+  it('are searched, whatever the case, and secrets stay hidden', async () => {
+    await write('login', (teller) => {
+      teller.user(`The LOGIN fails. ${'x'.repeat(100)}`)
+      teller.assistant('m1', [{ type: 'tool_use', id: 't1', name: 'Bash', input: {} }])
+      teller.result('t1', `a login page\n\nwith token ${secret}`)
+      teller.assistant('m2', 'Login fixed.')
+      teller.user('about the login', { isMeta: true })
+    })
+    const { found } = await findInOwnSessions(home, 'login')
+    expect(found).toEqual([
+      { id: 'login', line: 2, who: 'person', text: `The LOGIN fails. ${'x'.repeat(52)}…` },
+      { id: 'login', line: 4, who: 'tool', text: 'a login page with token [redacted]' },
+      { id: 'login', line: 5, who: 'model', text: 'Login fixed.' },
+      { id: 'login', line: 6, who: 'engine', text: 'about the login' },
+    ])
+    expect((await findInOwnSessions(home, secret)).found).toEqual([
+      { id: 'login', line: 4, who: 'tool', text: '[redacted]' },
+    ])
+    expect((await findInOwnSessions(home, 'nowhere')).found).toEqual([])
+  })
+})
+
+describe('deleting one', () => {
+  it('takes its log, its folder and nothing else', async () => {
+    await write('gone', (teller) => teller.user('x'))
+    await write('kept', (teller) => teller.user('x'))
+    const { folder, log, lock } = sessionPaths(home, 'gone')
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'notes.md'), 'notes')
+    expect(await deleteOwnSession(home, 'gone')).toEqual({ ok: true })
+    expect([folder, log, lock, sessionPaths(home, 'kept').log].map((path) => existsSync(path))).toEqual([
+      false,
+      false,
+      false,
+      true,
+    ])
+  })
+
+  it('that is not there is refused', async () => {
+    expect(await deleteOwnSession(home, 'gone')).toEqual({
+      ok: false,
+      reason: 'missing',
+      why: 'There is no session "gone".',
+    })
+  })
+
+  it('that somebody holds is refused, and stays', async () => {
+    await write('held', (teller) => teller.user('x'))
+    const holder = createFileJournal({ home, program: 'the holder' })
+    await holder.acquire('held')
+    const outcome = await deleteOwnSession(home, 'held')
+    expect(outcome).toMatchObject({ ok: false, reason: 'held', why: expect.stringContaining('the holder') })
+    expect(existsSync(sessionPaths(home, 'held').log)).toBe(true)
+    await holder.close()
+  })
+
+  it('never leads out of the sessions folder', async () => {
+    await expect(deleteOwnSession(home, '../x')).rejects.toThrow('cannot be a session id')
+  })
+})

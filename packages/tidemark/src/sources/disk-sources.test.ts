@@ -1,0 +1,111 @@
+/** Carriers against a real disk: what the model is shown is what is there now. */
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { carry, DEFAULT_POLICY, scalePolicy } from '@tidemark/core'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Teller } from '../testing/session-builder.ts'
+import { createDiskReader, type DiskCarriersOptions, diskCarriers } from './disk-sources.ts'
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tidemark-carry-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+function write(name: string, content: string | Uint8Array): string {
+  const path = join(folder, name)
+  writeFileSync(path, content)
+  return path
+}
+
+function read(teller: Teller, path: string): void {
+  const id = teller.id('call')
+  teller.assistant(teller.id('m'), [{ type: 'tool_use', id, name: 'Read', input: { file_path: path } }])
+  teller.result(id, 'as it was')
+}
+
+async function brought(teller: Teller, options: DiskCarriersOptions = {}) {
+  const { budgets } = scalePolicy(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
+  const outcome = await carry(diskCarriers({ folder, ...options }), {
+    ...{ session: teller.session, kept: [], policy: DEFAULT_POLICY, budgets },
+    measure: (text: string) => Math.ceil(text.length / 4),
+  })
+  return {
+    texts: outcome.carried.map(({ attachment: { content, planContent } }) => content ?? planContent),
+    skipped: outcome.skipped.map(({ why }) => why),
+    failed: outcome.failed,
+  }
+}
+
+describe('after a compaction', () => {
+  it('files, plan and standing instructions read as they do on disk at that moment', async () => {
+    const teller = new Teller()
+    read(teller, write('a.ts', 'v1'))
+    read(teller, 'b.ts')
+    write('b.ts', '\ufeffb\r\n')
+    write('a.ts', 'v2 ✓')
+    write('plan.md', '# Plan\n')
+    write('AGENTS.md', 'Never push.\n')
+    const options = { planFile: () => 'plan.md', standing: () => ['AGENTS.md', 'absent.md'] }
+    read(teller, 'plan.md')
+    expect(await brought(teller, options)).toEqual({
+      texts: ['Never push.\n', '\ufeffb\r\n', 'v2 ✓', '# Plan\n'],
+      skipped: [],
+      failed: [],
+    })
+    write('AGENTS.md', 'Never push to main.\n')
+    rmSync(join(folder, 'plan.md'))
+    expect((await brought(teller, options)).texts).toEqual(['Never push to main.\n', '\ufeffb\r\n', 'v2 ✓'])
+  })
+
+  it('what cannot be read is told and harms nothing', async () => {
+    const teller = new Teller()
+    mkdirSync(join(folder, 'directory'))
+    execFileSync('mkfifo', [join(folder, 'pipe')])
+    write('binary', Uint8Array.of(137, 80, 0, 1))
+    write('latin', Uint8Array.of(0x63, 0xe9))
+    for (const name of ['good', 'gone', 'directory', 'pipe', 'binary', 'latin'])
+      read(teller, join(folder, name))
+    write('good', 'good')
+    expect(await brought(teller)).toEqual({
+      texts: ['good'],
+      skipped: ['it is no text', 'it is no text', 'it is no file', 'it is no file', 'there is no such file'],
+      failed: [],
+    })
+  })
+
+  it('links are followed: one file comes once, a memory file not at all', async () => {
+    const teller = new Teller()
+    const real = write('real.ts', 'code')
+    symlinkSync(real, join(folder, 'link.ts'))
+    symlinkSync(write('AGENTS.md', 'rules'), join(folder, 'RULES.md'))
+    symlinkSync('/nowhere', join(folder, 'broken'))
+    for (const name of ['real.ts', 'link.ts', 'RULES.md', 'broken']) read(teller, name)
+    expect(await brought(teller)).toEqual({ texts: ['code'], skipped: ['there is no such file'], failed: [] })
+  })
+
+  it('a standing file that is there and cannot be read is reported', async () => {
+    mkdirSync(join(folder, 'CLAUDE.md'))
+    const { failed } = await brought(new Teller(), { standing: () => ['CLAUDE.md'] })
+    expect(failed).toEqual([{ carrier: 'standing', why: 'EISDIR: illegal operation on a directory, read' }])
+  })
+})
+
+describe('the reader', () => {
+  it('reads no more than it was asked for, and cuts no character in two', async () => {
+    const path = write('long', 'aé'.repeat(1_000))
+    expect(await createDiskReader(folder).read('long', 11)).toEqual({
+      ...{ ok: true, text: 'aéaéaéa', bytes: 3_000, isWhole: false, realPath: path },
+    })
+  })
+
+  it.skipIf(process.getuid?.() === 0)('says that a file may not be read', async () => {
+    chmodSync(write('secret', 'x'), 0)
+    expect(await createDiskReader(folder).read('secret', 10)).toEqual({
+      ok: false,
+      why: 'it may not be read',
+    })
+  })
+})

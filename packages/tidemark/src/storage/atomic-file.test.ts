@@ -1,0 +1,145 @@
+import { basename, dirname } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { type Interference, type OperationKind, systemError } from '../testing/crash-file.ts'
+import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
+import { appendAll, createWhole, draftBeside, readWhole, replaceWhole, sweepDrafts } from './atomic-file.ts'
+
+const bytes = Buffer.from('content')
+
+async function textAt(files: ForgetfulFiles, path: string): Promise<string | null> {
+  const file = await readWhole(files, path)
+  return file === null ? null : Buffer.from(file.bytes).toString()
+}
+
+function failing(kind: OperationKind, code: string): Interference {
+  return (operation) => (operation.kind === kind ? { error: systemError(code, operation.path) } : undefined)
+}
+
+async function names(files: ForgetfulFiles): Promise<readonly string[]> {
+  return (await files.list('/')).map(({ name }) => name)
+}
+
+describe('createWhole', () => {
+  it('puts the content in place, once', async () => {
+    const files = createForgetfulFiles()
+    expect(await createWhole(files, '/a', bytes)).toBe(true)
+    expect(await createWhole(files, '/a', Buffer.from('other'))).toBe(false)
+    expect(await textAt(files, '/a')).toBe('content')
+    expect(await names(files)).toEqual(['a'])
+  })
+
+  it('is never seen without content: it has its name only once it is whole', async () => {
+    const files = createForgetfulFiles()
+    files.interfere(failing('link', 'EIO'))
+    await expect(createWhole(files, '/a', bytes)).rejects.toThrow('EIO')
+    expect(await names(files)).toEqual([])
+  })
+
+  it.each(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])('does without hard links (%s)', async (code) => {
+    const files = createForgetfulFiles()
+    files.interfere(failing('link', code))
+    expect(await createWhole(files, '/a', bytes)).toBe(true)
+    expect(await createWhole(files, '/a', bytes)).toBe(false)
+    expect(await textAt(files, '/a')).toBe('content')
+    expect(await names(files)).toEqual(['a'])
+  })
+})
+
+describe('replaceWhole', () => {
+  it('replaces what is there, durable if asked', async () => {
+    const files = createForgetfulFiles()
+    await createWhole(files, '/a', Buffer.from('old'))
+    await files.syncDirectory('/')
+    await replaceWhole(files, '/a', { bytes, durable: true })
+    expect(await textAt(files, '/a')).toBe('content')
+    files.crash({ name: () => true })
+    expect(await textAt(files, '/a')).toBe('content')
+  })
+
+  it.each<[OperationKind, string]>([
+    ['append', 'ENOSPC'],
+    ['sync', 'EIO'],
+    ['rename', 'EIO'],
+  ])('leaves the old content and no draft behind when %s fails', async (kind, code) => {
+    const files = createForgetfulFiles()
+    await createWhole(files, '/a', Buffer.from('old'))
+    files.interfere(failing(kind, code))
+    await expect(replaceWhole(files, '/a', { bytes, durable: true })).rejects.toThrow(code)
+    expect(await textAt(files, '/a')).toBe('old')
+    expect(await names(files)).toEqual(['a'])
+  })
+})
+
+describe('appendAll', () => {
+  it('goes on after short writes', async () => {
+    const files = createForgetfulFiles()
+    const file = await files.open('/a', 'create')
+    files.interfere(({ kind }) => (kind === 'append' ? { takes: 3 } : undefined))
+    if (file !== null) await appendAll(file, Buffer.from('123456789'))
+    expect(await textAt(files, '/a')).toBe('123456789')
+    expect(files.counts.append).toBe(3)
+  })
+
+  it('does not wait for ever on a system that takes nothing', async () => {
+    const files = createForgetfulFiles()
+    const file = await files.open('/a', 'create')
+    files.interfere(() => ({ takes: 0 }))
+    await expect(file === null ? null : appendAll(file, bytes)).rejects.toThrow('the system took no bytes')
+  })
+})
+
+const DAY_MS = 86_400_000
+const NOW_MS = 10 * DAY_MS
+
+async function put(files: ForgetfulFiles, path: string, modifiedMs: number): Promise<string> {
+  await (await files.open(path, 'create'))?.close()
+  await files.touch(path, modifiedMs)
+  return basename(path)
+}
+
+async function namesDrafts(files: ForgetfulFiles): Promise<readonly string[]> {
+  return (await files.list('/')).map(({ name }) => name)
+}
+
+describe('a draft', () => {
+  it('has a name that nobody has, in the same folder', () => {
+    const [one, other] = [draftBeside('/a/b.lock'), draftBeside('/a/b.lock')]
+    expect(dirname(one)).toBe('/a')
+    expect(one).not.toBe(other)
+  })
+
+  it('is swept a day after it was left, and nothing else is', async () => {
+    const files = createForgetfulFiles()
+    await put(files, draftBeside('/x'), NOW_MS - DAY_MS - 1)
+    const kept = [
+      await put(files, draftBeside('/x'), NOW_MS - DAY_MS),
+      await put(files, '/.draft-of-a-letter', 0),
+      await put(files, '/s.jsonl', 0),
+      await put(files, `/${basename(draftBeside('/x'))}.txt`, 0),
+    ]
+    const folder = draftBeside('/x')
+    await files.makeDirectory(folder)
+    await sweepDrafts(files, '/', NOW_MS)
+    expect(await namesDrafts(files)).toEqual([...kept, basename(folder)])
+  })
+
+  it('is swept with at most a hundred others at a time', async () => {
+    const files = createForgetfulFiles()
+    for (let count = 0; count < 130; count += 1) await put(files, draftBeside('/x'), 0)
+    await sweepDrafts(files, '/', NOW_MS)
+    expect(await namesDrafts(files)).toHaveLength(30)
+    await sweepDrafts(files, '/', NOW_MS)
+    expect(await namesDrafts(files)).toEqual([])
+  })
+
+  it.each(['list', 'facts', 'remove'] as const)('that cannot be swept is left (%s)', async (kind) => {
+    const files = createForgetfulFiles()
+    const name = await put(files, draftBeside('/x'), 0)
+    files.interfere((operation) =>
+      operation.kind === kind ? { error: systemError('EACCES', operation.path) } : undefined,
+    )
+    await sweepDrafts(files, '/', NOW_MS)
+    files.interfere(null)
+    expect(await namesDrafts(files)).toEqual([name])
+  })
+})

@@ -1,0 +1,104 @@
+import { basename, dirname } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { systemError } from '../testing/crash-file.ts'
+import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
+import { createFakeClock } from '../testing/fake-ports.ts'
+import { draftBeside } from './atomic-file.ts'
+import { createBlobFolder } from './blob-folder.ts'
+
+const HELLO = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824'
+const PATH = `/home/blobs/2c/${HELLO}`
+const DAY_MS = 86_400_000
+
+async function damage(files: ForgetfulFiles): Promise<void> {
+  await files.remove(PATH)
+  const file = await files.open(PATH, 'create')
+  await file?.append(Buffer.from('hellx'))
+  await file?.close()
+}
+
+describe('a blob', () => {
+  it('is a file named by its SHA-256, under its first two digits', async () => {
+    const files = createForgetfulFiles()
+    expect(await createBlobFolder({ home: '/home', files }).put(Buffer.from('hello'))).toBe(HELLO)
+    expect((await files.list('/home/blobs/2c')).map(({ name }) => name)).toEqual([HELLO])
+  })
+
+  it('that is damaged is not handed out, and is mended by storing it again', async () => {
+    const files = createForgetfulFiles()
+    const blobs = createBlobFolder({ home: '/home', files })
+    await blobs.put(Buffer.from('hello'))
+    await damage(files)
+    await expect(blobs.get(HELLO)).rejects.toMatchObject({
+      code: 'io-failed',
+      message: `Blob ${HELLO} is damaged: its content is no longer what its id says. Store the same content again to mend it.`,
+    })
+    await blobs.put(Buffer.from('hello'))
+    expect(Buffer.from((await blobs.get(HELLO)) ?? []).toString()).toBe('hello')
+  })
+
+  it('that is none is refused in words', async () => {
+    const blobs = createBlobFolder({ home: '/home', files: createForgetfulFiles() })
+    await expect(blobs.put('text' as never)).rejects.toMatchObject({
+      code: 'bad-blob',
+      message:
+        'A blob is a Uint8Array, and "text" is none. Give bytes: of a text, new TextEncoder().encode(text).',
+    })
+  })
+
+  it('has a home with an absolute path', () => {
+    expect(() => createBlobFolder({ home: 'here' })).toThrow(expect.objectContaining({ code: 'bad-home' }))
+  })
+
+  it('finds the drafts of a process that was killed, and sweeps the old ones', async () => {
+    const clock = createFakeClock()
+    const files = createForgetfulFiles({ now: () => clock.now() })
+    await createBlobFolder({ home: '/home', files, clock }).put(Buffer.from('hello'))
+    const draft = draftBeside(PATH)
+    await (await files.open(draft, 'create'))?.close()
+    await clock.advance(DAY_MS + 1)
+    const fresh = draftBeside(PATH)
+    await (await files.open(fresh, 'create'))?.close()
+    await createBlobFolder({ home: '/home', files, clock }).put(Buffer.from('hello'))
+    expect((await files.list(dirname(PATH))).map(({ name }) => name)).toEqual([HELLO, basename(fresh)])
+  })
+
+  it.each(['append', 'sync', 'rename', 'syncDirectory'] as const)(
+    'is not promised when %s fails',
+    async (kind) => {
+      const files = createForgetfulFiles()
+      const blobs = createBlobFolder({ home: '/home', files })
+      files.interfere((operation) =>
+        operation.kind === kind ? { error: systemError('ENOSPC', operation.path) } : undefined,
+      )
+      await expect(blobs.put(Buffer.from('hello'))).rejects.toMatchObject({
+        code: 'io-failed',
+        cause: { code: 'ENOSPC' },
+      })
+    },
+  )
+
+  it('that was promised outlives a crash at any moment after, and a half-written one is not there', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat({ max: 40 }),
+        fc.nat({ max: 5 }),
+        fc.boolean(),
+        async (operations, kept, names) => {
+          const files = createForgetfulFiles()
+          const blobs = createBlobFolder({ home: '/home', files })
+          files.interfere(({ number, path }) =>
+            number > operations ? { error: systemError('EIO', path) } : undefined,
+          )
+          const promised = await blobs.put(Buffer.from('hello')).catch(() => null)
+          files.crash({ write: () => kept, name: () => names })
+          const found = await createBlobFolder({ home: '/home', files }).get(HELLO)
+          if (promised !== null) expect(found).not.toBe(null)
+          if (found !== null) expect(Buffer.from(found).toString()).toBe('hello')
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+})

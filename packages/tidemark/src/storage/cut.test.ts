@@ -1,0 +1,95 @@
+/** A log cut at every byte: it reads as whole batches, what is left over is told, and writing goes on. */
+import type { Journal, SessionRecord } from '@tidemark/core'
+import { describe, expect, it } from 'vitest'
+import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
+import { createFakeMachine } from '../testing/fake-ports.ts'
+import { readAll, sampleRecord } from '../testing/journal-refusal-cases.ts'
+import { appendAll, readWhole } from './atomic-file.ts'
+import { createFileJournal } from './file-journal.ts'
+
+const LOG = '/home/sessions/s.jsonl'
+/** Sizes of the batches in the log: lone records and batches, at the end a batch. */
+const SIZES = [2, 1, 3, 1, 3]
+
+async function journalWith(
+  bytes: Uint8Array,
+): Promise<{ readonly files: ForgetfulFiles; readonly journal: Journal }> {
+  const files = createForgetfulFiles({ directories: ['/home', '/home/sessions'] })
+  const file = await files.open(LOG, 'create')
+  if (file !== null) await appendAll(file, bytes)
+  return {
+    files,
+    journal: createFileJournal({ home: '/home', files, processes: createFakeMachine().start() }),
+  }
+}
+
+/** The log, and where in it each batch ends. */
+async function writeWhole(): Promise<{
+  readonly bytes: Uint8Array
+  readonly records: readonly SessionRecord[]
+  readonly ends: readonly { readonly offset: number; readonly position: number }[]
+}> {
+  const { files, journal } = await journalWith(new Uint8Array())
+  const ends: { offset: number; position: number }[] = []
+  let position = 0
+  for (const size of SIZES) {
+    const records = Array.from({ length: size }, (_, index) => sampleRecord(`r${position + index}`, 'é\n"🙂'))
+    await journal.append('s', position, records)
+    position += size
+    ends.push({ offset: (await bytesOf(files)).length, position })
+  }
+  return { bytes: await bytesOf(files), records: (await readAll(journal, 's')).records, ends }
+}
+
+async function bytesOf(files: ForgetfulFiles): Promise<Uint8Array> {
+  return (await readWhole(files, LOG))?.bytes ?? new Uint8Array()
+}
+
+const whole = await writeWhole()
+const headerEnd = Buffer.from(whole.bytes).indexOf('\n') + 1
+/** The end of the last batch that a cut leaves whole; its newline may be missing. */
+function wholeAt(cut: number): { readonly offset: number; readonly position: number } {
+  return whole.ends.findLast(({ offset }) => offset - 1 <= cut) ?? { offset: headerEnd, position: 0 }
+}
+
+const cuts = Array.from({ length: whole.bytes.length + 1 }, (_, cut) => cut)
+
+describe(`a log cut at each of its ${cuts.length} bytes`, () => {
+  it('reads as its whole batches, and tells of the rest where there is any', async () => {
+    for (const cut of cuts) {
+      const { journal } = await journalWith(whole.bytes.slice(0, cut))
+      const { records, position, damage } = await readAll(journal, 's')
+      const left = wholeAt(cut)
+      expect({ cut, position, records }).toEqual({
+        cut,
+        position: left.position,
+        records: whole.records.slice(0, left.position),
+      })
+      const isRest = cut > left.offset || (cut < headerEnd - 1 && cut > 0)
+      expect({ cut, told: damage.length > 0 }).toEqual({ cut, told: isRest })
+    }
+  })
+
+  it('goes on from the last whole batch, the cut one now in the middle', async () => {
+    for (const cut of cuts) {
+      const { files, journal } = await journalWith(whole.bytes.slice(0, cut))
+      const { position } = wholeAt(cut)
+      const added = await journal.append(
+        's',
+        position,
+        ['x', 'y'].map((uuid) => sampleRecord(uuid)),
+      )
+      const after = await readAll(journal, 's')
+      expect({ cut, records: after.records }).toEqual({
+        cut,
+        records: [...whole.records.slice(0, position), ...(added.ok ? added.records : [])],
+      })
+      // Nothing that was there is changed.
+      expect(
+        Buffer.from(await bytesOf(files))
+          .subarray(0, cut)
+          .equals(whole.bytes.slice(0, cut)),
+      ).toBe(true)
+    }
+  })
+})

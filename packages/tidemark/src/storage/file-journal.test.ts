@@ -1,0 +1,378 @@
+import type { Damage, Journal } from '@tidemark/core'
+import { describe, expect, it } from 'vitest'
+import { systemError } from '../testing/crash-file.ts'
+import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
+import { createFakeClock, createFakeMachine } from '../testing/fake-ports.ts'
+import { readAll, sampleRecord, sampleRecords, uuidsOf } from '../testing/journal-refusal-cases.ts'
+import { appendAll, readWhole } from './atomic-file.ts'
+import { createFileJournal, type FileJournal } from './file-journal.ts'
+
+const LOG = '/home/sessions/s.jsonl'
+const LOCK = '/home/sessions/s.lock'
+const HEADER =
+  '{"type":"tidemark","format":"tidemark-session","version":1,"sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z"}'
+
+interface Scene {
+  readonly files: ForgetfulFiles
+  readonly clock: ReturnType<typeof createFakeClock>
+  readonly machine: ReturnType<typeof createFakeMachine>
+  /** A journal of a new process. */
+  open(): FileJournal
+}
+
+function scene(): Scene {
+  const clock = createFakeClock()
+  const files = createForgetfulFiles({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
+  const machine = createFakeMachine()
+  const open = () => createFileJournal({ home: '/home', files, clock, processes: machine.start() })
+  return { files, clock, machine, open }
+}
+
+async function textOf(files: ForgetfulFiles, path: string = LOG): Promise<string> {
+  return Buffer.from((await readWhole(files, path))?.bytes ?? []).toString()
+}
+
+async function put(files: ForgetfulFiles, content: string | Uint8Array, path: string = LOG): Promise<void> {
+  const file = (await files.open(path, 'create')) ?? (await files.open(path, 'append'))
+  if (file !== null) await appendAll(file, Buffer.from(content))
+  await file?.close()
+}
+
+function kinds(damage: readonly Damage[]): readonly string[] {
+  return damage.map(({ kind, line }) => `${kind} ${line}`)
+}
+
+describe('the log', () => {
+  it('is a header and a line a record', async () => {
+    const { files, open } = scene()
+    const journal = open()
+    await journal.append('s', 0, [{ type: 'note', uuid: 'a' }])
+    await journal.append('s', 1, [{ type: 'note', uuid: 'b' }, { type: 'note' }])
+    expect((await textOf(files)).split('\n')).toEqual([
+      HEADER,
+      '{"seq":1,"type":"note","uuid":"a"}',
+      '{"seq":2,"batch":{"id":"b","index":0,"of":2},"type":"note","uuid":"b"}',
+      '{"seq":3,"batch":{"id":"b","index":1,"of":2},"type":"note"}',
+      '',
+    ])
+  })
+
+  it('of another tool is read as it is and goes on as ours', async () => {
+    const { files, open } = scene()
+    const theirs =
+      '{"type":"summary","summary":"x"}\n{"type":"user","uuid":"u","message":{"role":"user","content":"hi"}}'
+    await put(files, theirs)
+    const journal = open()
+    expect(await readAll(journal, 's')).toMatchObject({ exists: true, position: 2, damage: [] })
+    await journal.append('s', 2, [{ type: 'note', uuid: 'a' }])
+    expect(await textOf(files)).toBe(`${theirs}\n${HEADER}\n{"seq":3,"type":"note","uuid":"a"}\n`)
+    expect(await readAll(journal, 's')).toMatchObject({ position: 3, damage: [] })
+  })
+
+  it.each<[string, string | Uint8Array, readonly string[], number]>([
+    ['empty', '', [], 0],
+    ['with a byte order mark and CRLF', `\uFEFF${HEADER}\r\n{"seq":1,"type":"note"}\r\n`, [], 1],
+    ['of NUL bytes alone', new Uint8Array(5000), ['torn-line 1'], 0],
+    ['with a hole', `${HEADER}\n${'\0'.repeat(4096)}\n{"seq":1,"type":"note"}\n`, ['bad-json 2'], 1],
+    ['torn in its header', HEADER.slice(0, 40), ['torn-line 1'], 0],
+    [
+      'with a line nested too deeply',
+      `${HEADER}\n{"seq":1,"type":"note"}\n{"type":"note","x":${'['.repeat(20_000)}${']'.repeat(20_000)}}\n`,
+      ['bad-shape 3'],
+      1,
+    ],
+    [
+      'torn in a character',
+      Buffer.from(`${HEADER}\n{"seq":1,"type":"é`).subarray(0, -1),
+      ['bad-json 2', 'torn-line 2'],
+      0,
+    ],
+    [
+      'with bytes that are not UTF-8',
+      Buffer.concat([Buffer.from(`${HEADER}\n{"seq":1,"type":"n`), Buffer.from([0xc3]), Buffer.from('"}\n')]),
+      ['bad-json 2'],
+      1,
+    ],
+  ])('%s is read, its damage told, and goes on', async (_name, content, damage, position) => {
+    const { files, open } = scene()
+    await put(files, content)
+    const journal = open()
+    const read = await readAll(journal, 's')
+    expect({ position: read.position, damage: [...kinds(read.damage)].sort() }).toEqual({ position, damage })
+    expect(await journal.append('s', position, sampleRecords('x', 'y'))).toMatchObject({ ok: true })
+    expect((await uuidsOf(open(), 's')).slice(position)).toEqual(['x', 'y'])
+  })
+
+  it.each([
+    ['text', 'hello\nworld\n'],
+    ['JSON of another kind', '{"name":"x"}\n'],
+  ])('that is none but %s is refused and left alone', async (_name, content) => {
+    const { files, open } = scene()
+    await put(files, content)
+    const journal = open()
+    await expect(readAll(journal, 's')).rejects.toMatchObject({ code: 'not-a-session' })
+    await expect(journal.append('s', 0, sampleRecords('a'))).rejects.toMatchObject({ code: 'not-a-session' })
+    expect(await textOf(files)).toBe(content)
+  })
+
+  it('of a newer version is refused and left alone', async () => {
+    const { files, open } = scene()
+    const content = `${HEADER.replace('"version":1', '"version":7')}\n`
+    await put(files, content)
+    const expected = { code: 'newer-format', details: { version: 7, known: 1 } }
+    await expect(readAll(open(), 's')).rejects.toMatchObject(expected)
+    await expect(open().append('s', 0, sampleRecords('a'))).rejects.toMatchObject(expected)
+    expect(await textOf(files)).toBe(content)
+    expect(await files.facts(LOCK)).toBe(null)
+  })
+
+  it('is no directory', async () => {
+    const { files, open } = scene()
+    await files.makeDirectory(LOG)
+    await expect(readAll(open(), 's')).rejects.toMatchObject({ code: 'not-a-session' })
+    expect(await open().list()).toEqual([])
+  })
+})
+
+describe('appending', () => {
+  it('makes what waits together durable with one write and one sync', async () => {
+    const { files, open } = scene()
+    const journal = open()
+    await journal.append('s', 0, sampleRecords('first'))
+    const { append, sync, syncDirectory } = files.counts
+    await Promise.all(
+      Array.from({ length: 50 }, (_, index) => journal.append('s', index + 1, sampleRecords(`r${index}`))),
+    )
+    expect(files.counts).toMatchObject({ append: append + 1, sync: sync + 1, syncDirectory })
+  })
+
+  it('syncs once an append, and its folder once a session', async () => {
+    const { files, open } = scene()
+    const journal = open()
+    for (let position = 0; position < 10; position += 1)
+      await journal.append('s', position, sampleRecords(`r${position}`))
+    expect(files.counts.sync).toBe(10)
+    const { syncDirectory } = files.counts
+    await journal.append('t', 0, sampleRecords('a'))
+    expect(files.counts.syncDirectory).toBe(syncDirectory + 1)
+  })
+
+  it('does not read what was just read', async () => {
+    const { files, machine, open } = scene()
+    await open().append('s', 0, sampleRecords('a'))
+    machine.restart()
+    const journal = open()
+    await readAll(journal, 's')
+    const logReads = countReads(files)
+    expect(await journal.append('s', 1, sampleRecords('b'))).toMatchObject({ ok: true })
+    await journal.release('s')
+    expect(await journal.append('s', 2, sampleRecords('c'))).toMatchObject({ ok: true })
+    expect(logReads()).toBe(0)
+  })
+
+  it('goes on after short writes', async () => {
+    const { files, open } = scene()
+    files.interfere(({ kind, bytes }) => (kind === 'append' ? { takes: Math.ceil(bytes / 2) } : undefined))
+    const journal = open()
+    expect(await journal.append('s', 0, sampleRecords('a', 'b', 'c'))).toMatchObject({
+      ok: true,
+      position: 3,
+    })
+    expect(await uuidsOf(journal, 's')).toEqual(['a', 'b', 'c'])
+  })
+
+  it('does not show a write that is under way to readers of the same journal', async () => {
+    const { files, open } = scene()
+    const journal = open()
+    await journal.append('s', 0, sampleRecords('a'))
+    const reads: ReturnType<typeof readAll>[] = []
+    files.interfere(({ kind, bytes }) => {
+      if (kind !== 'append') return undefined
+      reads.push(readAll(journal, 's'))
+      return { takes: Math.min(20, bytes) }
+    })
+    await journal.append('s', 1, sampleRecords('b', 'c'))
+    const seen = await Promise.all(reads)
+    expect(reads.length).toBeGreaterThan(5)
+    for (const { damage, records } of seen) {
+      expect(damage).toEqual([])
+      expect([1, 3]).toContain(records.length)
+    }
+  })
+
+  it('sees what a writer that knows no lock has added', async () => {
+    const { files, open } = scene()
+    const journal = open()
+    await journal.append('s', 0, sampleRecords('a'))
+    await put(files, '{"type":"user","uuid":"u","message":{"role":"user","content":"hi"}}\n')
+    expect(await journal.append('s', 1, sampleRecords('b'))).toEqual({
+      ok: false,
+      reason: 'conflict',
+      position: 2,
+    })
+    expect(await journal.append('s', 2, sampleRecords('b'))).toMatchObject({ ok: true, position: 3 })
+    expect(await uuidsOf(journal, 's')).toEqual(['a', 'u', 'b'])
+  })
+
+  it('sees that the log was removed, or another put in its place', async () => {
+    const { files, open } = scene()
+    const journal = open()
+    await journal.append('s', 0, sampleRecords('a'))
+    await files.remove(LOG)
+    expect(await journal.append('s', 1, sampleRecords('b'))).toEqual({
+      ok: false,
+      reason: 'conflict',
+      position: 0,
+    })
+    await journal.append('s', 0, sampleRecords('c'))
+    await put(files, await textOf(files), '/home/sessions/copy')
+    await files.rename('/home/sessions/copy', LOG)
+    await journal.append('s', 1, sampleRecords('d'))
+    expect(await uuidsOf(journal, 's')).toEqual(['c', 'd'])
+  })
+})
+
+/** How often the log was read since. */
+function countReads(files: ForgetfulFiles): () => number {
+  let reads = 0
+  files.interfere(({ kind, path }) => {
+    reads += kind === 'read' && path === LOG ? 1 : 0
+    return undefined
+  })
+  return () => reads
+}
+
+describe('when the disk fails', () => {
+  async function failing(
+    at: 'append' | 'sync',
+    takes: number,
+  ): Promise<{ readonly scene: Scene; readonly journal: Journal }> {
+    const made = scene()
+    const journal = made.open()
+    await journal.append('s', 0, sampleRecords('a', 'b'))
+    made.files.interfere(({ kind, path }) =>
+      kind === at && path === LOG ? { error: systemError('ENOSPC', path), takes } : undefined,
+    )
+    return { scene: made, journal }
+  }
+
+  it.each([0, 1, 50, 300])(
+    'every append of the group hears it, and %i bytes of it do no harm',
+    async (takes) => {
+      const { scene: made, journal } = await failing('append', takes)
+      const group = [
+        journal.append('s', 2, sampleRecords('c', 'd')),
+        journal.append('s', 4, sampleRecords('e')),
+      ]
+      for (const append of group)
+        await expect(append).rejects.toMatchObject({
+          code: 'io-failed',
+          message: `Could not append to session "s" (${LOG}): ENOSPC: ${LOG}`,
+          cause: { code: 'ENOSPC' },
+        })
+      made.files.interfere(null)
+      expect(await journal.append('s', 2, sampleRecords('f', 'g'))).toMatchObject({ ok: true, position: 4 })
+      const { records, damage } = await readAll(made.open(), 's')
+      expect(records.map(({ uuid }) => uuid)).toEqual(['a', 'b', 'f', 'g'])
+      expect(damage.length > 0).toBe(takes > 0)
+    },
+  )
+
+  it('a sync that failed is not tried again: what the file holds is looked up instead', async () => {
+    const { scene: made, journal } = await failing('sync', 0)
+    const { sync } = made.files.counts
+    await expect(journal.append('s', 2, sampleRecords('c'))).rejects.toMatchObject({ code: 'io-failed' })
+    expect(made.files.counts.sync).toBe(sync + 1)
+    made.files.interfere(null)
+    expect(await journal.append('s', 2, sampleRecords('d'))).toEqual({
+      ok: false,
+      reason: 'conflict',
+      position: 3,
+    })
+    expect(await uuidsOf(journal, 's')).toEqual(['a', 'b', 'c'])
+  })
+
+  it('a folder that cannot be made, a log that cannot be read, a list that cannot be had are said', async () => {
+    const { files, open } = scene()
+    const journal = open()
+    files.interfere(({ path }) => ({ error: systemError('EACCES', path) }))
+    const expected = { code: 'io-failed', cause: { code: 'EACCES' } }
+    await expect(journal.append('s', 0, sampleRecords('a'))).rejects.toMatchObject(expected)
+    await expect(journal.acquire('s')).rejects.toMatchObject(expected)
+    await expect(journal.list()).rejects.toMatchObject(expected)
+    files.interfere(({ kind, path }) =>
+      kind === 'open' ? { error: systemError('EACCES', path) } : undefined,
+    )
+    await expect(readAll(journal, 's')).rejects.toMatchObject(expected)
+    files.interfere(null)
+    expect(await journal.append('s', 0, sampleRecords('a'))).toMatchObject({ ok: true })
+    files.interfere(({ kind, path }) => (kind === 'read' ? { error: systemError('EIO', path) } : undefined))
+    await expect(readAll(journal, 's')).rejects.toMatchObject({ code: 'io-failed', cause: { code: 'EIO' } })
+  })
+})
+
+describe('the session', () => {
+  it('can be taken before anything is written', async () => {
+    const { open } = scene()
+    const [one, other] = [open(), open()]
+    expect(await one.acquire('s')).toEqual({ ok: true })
+    expect(await one.acquire('s')).toEqual({ ok: true })
+    expect(await other.acquire('s')).toMatchObject({
+      ok: false,
+      reason: 'locked',
+      owner: 'tidemark (process 1 on wren)',
+    })
+    expect(await other.append('s', 0, sampleRecords('a'))).toMatchObject({ ok: false, reason: 'locked' })
+    expect(await one.list()).toEqual([])
+    await one.close()
+    expect(await other.append('s', 0, sampleRecords('a'))).toMatchObject({ ok: true })
+  })
+
+  it('of a writer that died is taken over, with all it had made durable', async () => {
+    const { machine, open } = scene()
+    await open().append('s', 0, sampleRecords('a', 'b'))
+    machine.restart()
+    const journal = open()
+    expect(await readAll(journal, 's')).toMatchObject({ position: 2, damage: [] })
+    expect(await journal.append('s', 2, sampleRecords('c'))).toMatchObject({ ok: true, position: 3 })
+  })
+
+  it('that another machine took over while this one slept is not written', async () => {
+    const { clock, files, open } = scene()
+    const journal = open()
+    await journal.append('s', 0, sampleRecords('a'))
+    await clock.advance(700_000)
+    const far = createFileJournal({
+      home: '/home',
+      files,
+      clock,
+      processes: createFakeMachine('far').start(),
+    })
+    expect(await far.append('s', 1, sampleRecords('b'))).toMatchObject({ ok: true })
+    expect(await journal.append('s', 1, sampleRecords('x'))).toMatchObject({ ok: false, reason: 'locked' })
+    expect(await uuidsOf(journal, 's')).toEqual(['a', 'b'])
+    await far.release('s')
+    expect(await journal.append('s', 1, sampleRecords('x'))).toEqual({
+      ok: false,
+      reason: 'conflict',
+      position: 2,
+    })
+  })
+
+  it('whose lock somebody removed is taken again', async () => {
+    const { files, open } = scene()
+    const journal = open()
+    await journal.append('s', 0, sampleRecords('a'))
+    await files.remove(LOCK)
+    expect(await journal.append('s', 1, sampleRecords('b'))).toMatchObject({ ok: true })
+    expect((await files.facts(LOCK))?.kind).toBe('file')
+  })
+
+  it('is listed only by its log', async () => {
+    const { files, open } = scene()
+    await open().append('s', 0, [sampleRecord('a')])
+    await put(files, '', '/home/sessions/.hidden.jsonl')
+    await put(files, '', '/home/sessions/notes.txt')
+    expect(await open().list()).toEqual(['s'])
+  })
+})

@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { systemError } from '../testing/crash-file.ts'
+import { createForgetfulFiles } from '../testing/crash-file-system.ts'
+import { ensureDirectory, syncNames } from './file-system.ts'
+
+describe('ensureDirectory', () => {
+  it('makes what is missing, and a crash does not take it', async () => {
+    const files = createForgetfulFiles({ directories: ['/home'] })
+    await ensureDirectory(files, '/home/user/data/sessions')
+    files.crash()
+    expect((await files.facts('/home/user/data/sessions'))?.kind).toBe('directory')
+  })
+
+  it('leaves what is there alone', async () => {
+    const files = createForgetfulFiles({ directories: ['/home'] })
+    await ensureDirectory(files, '/home')
+    expect(files.counts.syncDirectory).toBe(0)
+  })
+})
+
+describe('syncNames', () => {
+  it('makes names durable that an earlier process left undone', async () => {
+    const files = createForgetfulFiles()
+    for (const path of ['/top', '/top/mid', '/top/mid/low']) await files.makeDirectory(path)
+    await syncNames(files, '/top/mid/low', '/top')
+    files.crash()
+    expect((await files.facts('/top/mid/low'))?.kind).toBe('directory')
+  })
+
+  it('passes over directories that we may not read, not over broken ones', async () => {
+    const files = createForgetfulFiles({ directories: ['/a', '/a/b'] })
+    const failWith = (code: string) => files.interfere(({ path }) => ({ error: systemError(code, path) }))
+    failWith('EACCES')
+    await syncNames(files, '/a/b', '/a')
+    failWith('EIO')
+    await expect(syncNames(files, '/a/b', '/a')).rejects.toThrow('EIO')
+  })
+})

@@ -1,0 +1,297 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { systemIds } from '../platform/node-ports.ts'
+import type { Processes } from '../platform/processes.ts'
+import { systemError } from '../testing/crash-file.ts'
+import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
+import { createFakeClock, createFakeMachine, type FakeClock } from '../testing/fake-ports.ts'
+import { createWhole, readWhole } from './atomic-file.ts'
+import type { FilePort } from './file-system.ts'
+import { decodeOwner, type HeldLock, type LockAttempt, type LockPlace, takeLock } from './journal-lock.ts'
+
+const PATH = '/s.lock'
+const MINUTE_MS = 60_000
+
+interface Scene {
+  readonly clock: FakeClock
+  readonly files: ForgetfulFiles
+  place(processes: Processes, files?: FilePort): LockPlace
+}
+
+function scene(): Scene {
+  const clock = createFakeClock()
+  const files = createForgetfulFiles({ now: () => clock.now() })
+  const settings = {
+    clock,
+    ids: systemIds,
+    program: 'tester',
+    staleLockMs: 10 * MINUTE_MS,
+    session: 's',
+    path: PATH,
+  }
+  return { clock, files, place: (processes, port = files) => ({ ...settings, processes, files: port }) }
+}
+
+async function held(attempt: Promise<LockAttempt>): Promise<HeldLock> {
+  const taken = await attempt
+  if (!taken.ok) throw new Error(taken.message)
+  return taken.lock
+}
+
+async function messageOf(attempt: Promise<LockAttempt>): Promise<string | null> {
+  const taken = await attempt
+  return taken.ok ? null : taken.message
+}
+
+async function holderAt(files: FilePort): Promise<number | undefined> {
+  const file = await readWhole(files, PATH)
+  return file === null ? undefined : decodeOwner(Buffer.from(file.bytes).toString())?.pid
+}
+
+/** But for the drafts of those that died in the middle of one. */
+async function namesIn(files: FilePort): Promise<readonly string[]> {
+  return (await files.list('/')).map(({ name }) => name).filter((name) => !name.startsWith('.draft-'))
+}
+
+describe('a lock', () => {
+  it('is one writer’s until it is released, and leaves nothing behind', async () => {
+    const { files, place } = scene()
+    const machine = createFakeMachine()
+    const [one, other] = [place(machine.start()), place(machine.start())]
+    const lock = await held(takeLock(one))
+    expect(await messageOf(takeLock(other))).toBe(
+      'Session "s" is open for writing by tester (process 1 on wren) since 2026-01-01T00:00:00.000Z: close it there first, or work in another session.',
+    )
+    expect(await lock.stillStands()).toBe(true)
+    await lock.release()
+    expect(await namesIn(files)).toEqual([])
+    await (await held(takeLock(other))).release()
+    expect(await namesIn(files)).toEqual([])
+  })
+
+  it('of a process that is gone is taken over, and the old hold knows', async () => {
+    const { files, place } = scene()
+    const machine = createFakeMachine()
+    const [one, other] = [machine.start(), machine.start()]
+    const old = await held(takeLock(place(one)))
+    machine.end(one)
+    const lock = await held(takeLock(place(other)))
+    expect([await old.stillStands(), await lock.stillStands()]).toEqual([false, true])
+    expect(await namesIn(files)).toEqual(['s.lock'])
+    await old.release()
+    expect(await holderAt(files)).toBe(other.own.pid)
+  })
+
+  it('of another machine is taken over when it has been silent for long', async () => {
+    const { clock, place } = scene()
+    const far = createFakeMachine('far').start()
+    const near = createFakeMachine('near').start()
+    const lock = await held(takeLock(place(far)))
+    await clock.advance(9 * MINUTE_MS)
+    expect(await messageOf(takeLock(place(near)))).toBe(
+      'Session "s" is open for writing by tester (process 1 on far) since 2026-01-01T00:00:00.000Z: close it there first; if that writer is gone, the session is free after 2026-01-01T00:10:00.000Z, or at once if you remove /s.lock.',
+    )
+    lock.beat()
+    await clock.advance(9 * MINUTE_MS)
+    expect(await messageOf(takeLock(place(near)))).not.toBe(null)
+    await clock.advance(2 * MINUTE_MS)
+    expect(await messageOf(takeLock(place(near)))).toBe(null)
+    expect(await lock.stillStands()).toBe(false)
+  })
+
+  it('whose making was answered wrongly is known by its token', async () => {
+    const { files, place } = scene()
+    const link = async (from: string, to: string) => (await files.link(from, to)) && false
+    const lock = await held(takeLock(place(createFakeMachine().start(), { ...files, link })))
+    expect(await lock.stillStands()).toBe(true)
+  })
+
+  it('that somebody removed no longer stands', async () => {
+    const { files, place } = scene()
+    const lock = await held(takeLock(place(createFakeMachine().start())))
+    await files.remove(PATH)
+    expect(await lock.stillStands()).toBe(false)
+    await lock.release()
+  })
+
+  it.each([
+    '',
+    '{"pid":1',
+    '\0\0\0',
+    '{"pid":1,"host":"h","token":"../x","since":"","program":""}',
+    '{"pid":1,"host":"h","token":"x","since":"\\n","program":""}',
+  ])('that says nothing (%j) does not stand in the way for long', async (content) => {
+    const { clock, files, place } = scene()
+    await createWhole(files, PATH, Buffer.from(content))
+    const near = place(createFakeMachine().start())
+    expect(await messageOf(takeLock(near))).toBe(
+      'Session "s" is open for writing by an unknown writer: close it there first; if that writer is gone, the session is free after 2026-01-01T00:00:10.000Z, or at once if you remove /s.lock.',
+    )
+    await clock.advance(11_000)
+    expect(await messageOf(takeLock(near))).toBe(null)
+    expect(await namesIn(files)).toEqual(['s.lock'])
+  })
+
+  it('that a slow holder shows to be alive at the last moment stays its own', async () => {
+    const { clock, files, place } = scene()
+    await held(takeLock(place(createFakeMachine('far').start())))
+    await clock.advance(11 * MINUTE_MS)
+    // It beats between the moment it is found silent and the moment it would be replaced.
+    let links = 0
+    files.interfere(({ kind }) => {
+      links += kind === 'link' ? 1 : 0
+      if (kind === 'link' && links === 2) files.touch(PATH, clock.now())
+      return undefined
+    })
+    expect(await messageOf(takeLock(place(createFakeMachine('near').start())))).not.toBe(null)
+  })
+
+  it.each(['link', 'rename', 'remove'] as const)('is not lost when its heir dies at any %s', async (kind) => {
+    for (let fatal = 1; fatal <= 6; fatal += 1) {
+      const { files, place } = scene()
+      const machine = createFakeMachine()
+      const [first, heir, next] = [machine.start(), machine.start(), machine.start()]
+      await held(takeLock(place(first)))
+      machine.end(first)
+      files.interfere(dyingAt(kind, fatal))
+      await takeLock(place(heir)).catch(() => null)
+      files.interfere(null)
+      machine.end(heir)
+      await held(takeLock(place(next)))
+      expect(await holderAt(files)).toBe(next.own.pid)
+    }
+  })
+})
+
+/** From the `fatal`th operation of that kind on, nothing works any more. */
+function dyingAt(kind: string, fatal: number): Parameters<ForgetfulFiles['interfere']>[0] {
+  let seen = 0
+  return (operation) => {
+    seen += operation.kind === kind || seen >= fatal ? 1 : 0
+    return seen >= fatal ? { error: systemError('EIO', operation.path) } : undefined
+  }
+}
+
+/** Every call of the port waits for its turn in an order that the test runs through. */
+function scheduled(files: FilePort, scheduler: fc.Scheduler): FilePort {
+  const inTurn = async <T>(act: () => Promise<T>): Promise<T> => {
+    await scheduler.schedule(Promise.resolve())
+    return act()
+  }
+  return {
+    ...files,
+    open: (...given) => inTurn(() => files.open(...given)),
+    rename: (...given) => inTurn(() => files.rename(...given)),
+    link: (...given) => inTurn(() => files.link(...given)),
+    remove: (...given) => inTurn(() => files.remove(...given)),
+  }
+}
+
+describe('many at once', () => {
+  it('find the same dead writer: one follows it, in whatever order they act', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), fc.integer({ min: 0, max: 2 }), async (scheduler, deadClaims) => {
+        const { files, place } = scene()
+        const machine = createFakeMachine()
+        await leaveDead({ files, place }, machine, deadClaims)
+        const port = scheduled(files, scheduler)
+        const starters = Array.from({ length: 4 }, () => machine.start())
+        const attempts = starters.map((processes) => takeLock(place(processes, port)))
+        await scheduler.waitFor(Promise.all(attempts))
+        const winners = (await Promise.all(attempts)).map((attempt) => attempt.ok)
+        expect(winners.filter(Boolean)).toEqual([true])
+        expect(await holderAt(files)).toBe(starters[winners.indexOf(true)]?.own.pid)
+        expect(await namesIn(files)).toEqual(['s.lock'])
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('come and go: never two at a time, and nobody removes another’s lock', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+        const { files, place } = scene()
+        const machine = createFakeMachine()
+        await leaveDead({ files, place }, machine, 1)
+        const port = scheduled(files, scheduler)
+        let holders = 0
+        const visit = async (processes: Processes) => {
+          const attempt = await takeLock(place(processes, port))
+          if (!attempt.ok) return
+          holders += 1
+          expect(holders).toBe(1)
+          await scheduler.schedule(Promise.resolve())
+          expect(await attempt.lock.stillStands()).toBe(true)
+          holders -= 1
+          await attempt.lock.release()
+        }
+        await scheduler.waitFor(Promise.all(Array.from({ length: 5 }, () => visit(machine.start()))))
+        expect(await namesIn(files)).toEqual([])
+      }),
+      { numRuns: 150 },
+    )
+  })
+})
+
+describe('while others die or wake', () => {
+  it('writers that die as they win are followed one by one', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+        const { files, place } = scene()
+        const machine = createFakeMachine()
+        await leaveDead({ files, place }, machine, 0)
+        const port = scheduled(files, scheduler)
+        let holders = 0
+        const visit = async (processes: Processes) => {
+          const attempt = await takeLock(place(processes, port))
+          if (!attempt.ok) return
+          holders += 1
+          expect(holders).toBe(1)
+          await scheduler.schedule(Promise.resolve())
+          holders -= 1
+          machine.end(processes)
+        }
+        await scheduler.waitFor(Promise.all(Array.from({ length: 6 }, () => visit(machine.start()))))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('a slow holder that lets go in the same moment does not take its heir’s lock away', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+        const { clock, files, place } = scene()
+        const near = createFakeMachine('near')
+        const port = scheduled(files, scheduler)
+        const taking = held(takeLock(place(createFakeMachine('far').start(), port)))
+        await scheduler.waitFor(taking)
+        await clock.advance(11 * MINUTE_MS)
+        const starters = [near.start(), near.start()]
+        const attempts = Promise.all(starters.map((processes) => takeLock(place(processes, port))))
+        await scheduler.waitFor(Promise.all([attempts, (await taking).release()]))
+        const winners = (await attempts).map((attempt) => attempt.ok)
+        expect(winners.filter(Boolean).length).toBeLessThan(2)
+        expect(await holderAt(files)).toBe(starters[winners.indexOf(true)]?.own.pid)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+/** A lock whose holder is gone, and heirs that died between claiming it and taking it. */
+async function leaveDead(
+  { files, place }: Pick<Scene, 'files' | 'place'>,
+  machine: ReturnType<typeof createFakeMachine>,
+  claims: number,
+): Promise<void> {
+  const first = machine.start()
+  await held(takeLock(place(first)))
+  machine.end(first)
+  for (let count = 0; count < claims; count += 1) {
+    const heir = machine.start()
+    files.interfere(dyingAt('rename', 1))
+    await takeLock(place(heir)).catch(() => null)
+    files.interfere(null)
+    machine.end(heir)
+  }
+}

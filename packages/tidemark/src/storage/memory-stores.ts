@@ -1,0 +1,71 @@
+/** A journal in memory. It keeps texts, not objects, so that nobody shares what only a file would part. */
+import type { AppendOutcome, BlobStore, Journal, SessionRecord } from '@tidemark/core'
+import { blobBytes, blobId } from './blob-folder.ts'
+import { checkAfter, checkFrom, checkVisit, draftsOf, stamp } from './new-records.ts'
+import { checkSessionId } from './paths.ts'
+
+/** Sessions that several journals, standing for several processes, can work on. */
+export type MemoryStore = Map<string, MemorySession>
+
+interface MemorySession {
+  readonly lines: string[]
+  holder: Journal | null
+}
+
+export function createMemoryJournal(store: MemoryStore = new Map()): Journal {
+  const journal: Journal = {
+    async read(session, visit, from = 0) {
+      checkSessionId(session)
+      checkVisit(visit)
+      checkFrom(from)
+      const lines = store.get(session)?.lines ?? []
+      if (lines.length > from) visit(lines.slice(from).map((line): SessionRecord => JSON.parse(line)))
+      return { exists: lines.length > 0, position: lines.length, damage: [] }
+    },
+    async append(session, after, records) {
+      checkSessionId(session)
+      checkAfter(after)
+      const drafts = draftsOf(records)
+      const kept = store.get(session) ?? { lines: [], holder: null }
+      if (kept.holder !== null && kept.holder !== journal) return refused(session)
+      store.set(session, kept)
+      kept.holder = journal
+      const position = kept.lines.length
+      if (after !== position) return { ok: false, reason: 'conflict', position }
+      const { text, records: stamped } = stamp(drafts, position)
+      kept.lines.push(...text.split('\n').slice(0, -1))
+      return { ok: true, position: kept.lines.length, records: stamped }
+    },
+    list: async () => [...store].filter(([, { lines }]) => lines.length > 0).map(([session]) => session),
+    async release(session) {
+      checkSessionId(session)
+      const kept = store.get(session)
+      if (kept?.holder === journal) kept.holder = null
+    },
+  }
+  return journal
+}
+
+function refused(session: string): AppendOutcome {
+  const owner = 'another journal'
+  const message = `Session "${session}" is open for writing by ${owner}: release it there first.`
+  return { ok: false, reason: 'locked', owner, message }
+}
+
+/** Blobs in memory, under the ids that the folder gives them. */
+export function createMemoryBlobs(): BlobStore {
+  const blobs = new Map<string, Uint8Array>()
+  return {
+    async put(given) {
+      const bytes = blobBytes(given)
+      const id = blobId(bytes)
+      blobs.set(id, bytes)
+      return id
+    },
+    async get(id) {
+      const bytes = blobs.get(id)
+      return bytes === undefined ? null : Uint8Array.from(bytes)
+    },
+    has: async (id) => blobs.has(id),
+  }
+}

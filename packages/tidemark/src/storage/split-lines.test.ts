@@ -1,0 +1,150 @@
+import { Buffer } from 'node:buffer'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { OpenFile } from './file-system.ts'
+import { createLineSplitter, type FedLine, type LinesEnd, readLines } from './split-lines.ts'
+
+/** A file that gives at most `most` bytes at a time. */
+function fileOf(bytes: Uint8Array, most: number): OpenFile {
+  return {
+    async read(into, position) {
+      const piece = bytes.subarray(position, position + Math.min(into.length, most))
+      into.set(piece)
+      return piece.length
+    },
+    append: async () => 0,
+    sync: async () => {},
+    facts: async () => ({ kind: 'file', sizeBytes: bytes.length, modifiedMs: 0, identity: '' }),
+    close: async () => {},
+  }
+}
+
+interface Read extends LinesEnd {
+  readonly lines: readonly string[]
+  readonly flaws: readonly string[]
+}
+
+async function read(
+  bytes: Uint8Array,
+  { most = 1 << 30, limit = Number.POSITIVE_INFINITY } = {},
+): Promise<Read> {
+  const lines: string[] = []
+  const flaws: string[] = []
+  const end = await readLines(fileOf(bytes, most), limit, {
+    line: (text) => lines.push(text),
+    flaw: (why) => flaws.push(`${lines.length + 1}: ${why}`),
+    piece: () => {},
+  })
+  return { lines, flaws, ...end }
+}
+
+describe('readLines', () => {
+  it('gives the same lines however the bytes come in', async () => {
+    const text = fc.string({
+      unit: fc.constantFrom('a', '\n', '\r\n', 'é', '漢', '🙂', '\0', '\uFFFD'),
+      maxLength: 60,
+    })
+    await fc.assert(
+      fc.asyncProperty(text, fc.integer({ min: 1, max: 7 }), async (whole, most) => {
+        const bytes = Buffer.from(whole)
+        const lines = whole.split('\n')
+        expect(await read(bytes, { most })).toEqual({
+          lines: lines.slice(0, -1),
+          rest: lines.at(-1),
+          flaws: [],
+          sizeBytes: bytes.length,
+          endsInNewline: whole === '' || whole.endsWith('\n'),
+        })
+      }),
+    )
+  })
+
+  it('stops at the limit', async () => {
+    const { lines, rest, sizeBytes, endsInNewline } = await read(Buffer.from('one\ntwo\nthree\n'), {
+      limit: 6,
+    })
+    expect({ lines, rest, sizeBytes, endsInNewline }).toEqual({
+      lines: ['one'],
+      rest: 'tw',
+      sizeBytes: 6,
+      endsInNewline: false,
+    })
+  })
+
+  it('gives lines longer than a piece', async () => {
+    const long = 'x'.repeat(3_500_000)
+    const { lines, rest } = await read(Buffer.from(`${long}\nshort\n${long}`))
+    expect(lines.map((line) => line.length)).toEqual([3_500_000, 5])
+    expect(rest).toBe(long)
+  })
+
+  it('says which line has bytes that are not UTF-8, and gives it all the same', async () => {
+    const bytes = Buffer.concat([Buffer.from('a\n"'), Buffer.from([0xff]), Buffer.from('"\n\uFFFD\n')])
+    const { lines, flaws } = await read(bytes)
+    expect(lines).toEqual(['a', '"\uFFFD"', '\uFFFD'])
+    expect(flaws).toEqual(['2: the line has bytes that are not UTF-8; each was read as U+FFFD'])
+  })
+})
+
+function split(pieces: readonly Uint8Array[], maxLineBytes = 100): readonly FedLine[] {
+  const splitter = createLineSplitter(maxLineBytes)
+  const lines = pieces.flatMap((piece) => {
+    // The reader fills one buffer over and over.
+    const shared = Buffer.from(piece)
+    const given = splitter.push(shared)
+    shared.fill(0)
+    return given
+  })
+  return [...lines, splitter.end()]
+}
+
+const plain = (text: string): FedLine => ({ text, flaw: null })
+
+describe('bytes to lines', () => {
+  it('however the bytes are cut, the lines are the same', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'é', '🦭', '\n', '\r', ' ') })
+    fc.assert(
+      fc.property(text, fc.array(fc.nat(20)), (given, cuts) => {
+        const bytes = Buffer.from(given)
+        const pieces: Uint8Array[] = []
+        let at = 0
+        for (const cut of cuts) {
+          pieces.push(bytes.subarray(at, at + cut))
+          at += cut
+        }
+        expect(split([...pieces, bytes.subarray(at)], 1000)).toEqual(given.split('\n').map(plain))
+      }),
+    )
+  })
+
+  it.each([
+    ['at once', ['aaaaaa\nb\n']],
+    ['in pieces', ['aaa', 'aa', 'a\nb', '\n']],
+  ])('a line that is too long is set aside, given %s', (_, pieces) => {
+    expect(
+      split(
+        pieces.map((piece) => Buffer.from(piece)),
+        5,
+      ),
+    ).toEqual([
+      { text: '', flaw: 'the line is 6 bytes long, more than the 5 that are allowed; it is set aside' },
+      plain('b'),
+      plain(''),
+    ])
+  })
+
+  it('so is one without an end', () => {
+    expect(split([Buffer.from('b\n'), ...Array.from({ length: 9 }, () => Buffer.from('aaaa'))], 5)).toEqual([
+      plain('b'),
+      { text: '', flaw: 'the line is 36 bytes long, more than the 5 that are allowed; it is set aside' },
+    ])
+  })
+
+  it('bytes that are not UTF-8 are told; U+FFFD itself is not', () => {
+    expect(split([Buffer.from([0x61, 0xff, 0x0a]), Buffer.from('\uFFFD\n')])).toEqual([
+      { text: 'a\uFFFD', flaw: 'the line has bytes that are not UTF-8; each was read as U+FFFD' },
+      plain('\uFFFD'),
+      plain(''),
+    ])
+  })
+})

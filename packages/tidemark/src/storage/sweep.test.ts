@@ -1,0 +1,39 @@
+import { basename } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { systemError } from '../testing/crash-file.ts'
+import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
+import { createFakeClock } from '../testing/fake-ports.ts'
+import { readAll, sampleRecords } from '../testing/journal-refusal-cases.ts'
+import { draftBeside } from './atomic-file.ts'
+import { createFileJournal } from './file-journal.ts'
+
+async function touch(files: ForgetfulFiles, path: string): Promise<void> {
+  await (await files.open(path, 'create'))?.close()
+}
+
+describe('a journal', () => {
+  it('sweeps the drafts that a killed process left, when it first writes', async () => {
+    const clock = createFakeClock()
+    const files = createForgetfulFiles({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
+    const [old, fresh] = [draftBeside('/home/sessions/s.jsonl'), draftBeside('/home/sessions/s.jsonl')]
+    await touch(files, old)
+    await clock.advance(86_400_001)
+    await touch(files, fresh)
+    const journal = createFileJournal({ home: '/home', files, clock })
+    await readAll(journal, 's')
+    expect((await files.facts(old))?.kind).toBe('file')
+    await journal.append('s', 0, sampleRecords('a'))
+    const names = (await files.list('/home/sessions')).map(({ name }) => name)
+    expect(names.sort()).toEqual([basename(fresh), 's.jsonl', 's.lock'])
+  })
+
+  it('writes all the same where it cannot sweep', async () => {
+    const files = createForgetfulFiles()
+    files.interfere(({ kind, path }) =>
+      kind === 'list' ? { error: systemError('EACCES', path) } : undefined,
+    )
+    expect(
+      await createFileJournal({ home: '/home', files }).append('s', 0, sampleRecords('a')),
+    ).toMatchObject({ ok: true })
+  })
+})

@@ -1,0 +1,213 @@
+/**
+ * A file port in memory that keeps apart what was written and what was synced. When the machine goes down,
+ * content not synced is lost or torn at any byte, and so are names whose directory was not synced.
+ */
+
+import { basename, dirname } from 'node:path'
+import type { DirectoryEntry, FileFacts, FilePort } from '../storage/file-system.ts'
+import {
+  type FileNode,
+  factsOf,
+  forget,
+  type Interference,
+  newNode,
+  type OperationKind,
+  Operations,
+  openNode,
+  systemError,
+  type UnsyncedWrite,
+} from './crash-file.ts'
+
+export interface ForgetfulFiles extends FilePort {
+  /** How often each operation was begun. */
+  readonly counts: Readonly<Record<OperationKind, number>>
+  /** Asked before every operation from now on; what it answers happens instead, or in part. */
+  interfere(interference: Interference | null): void
+  /** The machine goes down and comes up again with what the disk has. Files opened before are of no use. */
+  crash(kept?: KeptByChance): void
+}
+
+/** What happens to be on the disk though nobody synced it. Nothing, unless it says so. */
+export interface KeptByChance {
+  /** How many of its bytes, from the first; true for all. */
+  write?(write: UnsyncedWrite): number | boolean
+  name?(change: NameChange): boolean
+}
+
+export interface ForgetfulFilesOptions {
+  /** Directories that were there before; `/` always is. */
+  readonly directories?: readonly string[]
+  /** Tells when a file was changed; the machine's time unless given. */
+  readonly now?: () => number
+}
+
+export function createForgetfulFiles({
+  directories = [],
+  now = Date.now,
+}: ForgetfulFilesOptions = {}): ForgetfulFiles {
+  const operations = new Operations()
+  const names = new ForgetfulNames(['/', ...directories])
+  return {
+    counts: operations.counts,
+    interfere: (interference) => operations.interfere(interference),
+    crash(kept = {}) {
+      operations.restart()
+      names.crash((change) => kept.name?.(change) ?? false)
+      for (const [path, node] of names.files())
+        forget(node, (write) => kept.write?.({ ...write, path }) ?? false)
+    },
+    async open(path, purpose) {
+      operations.begin('open', path)
+      const node = purpose === 'create' ? names.create(path, now()) : names.node(path)
+      return node === null ? null : openNode(node, { path, purpose, now, operations })
+    },
+    async facts(path) {
+      operations.begin('facts', path)
+      return names.facts(path)
+    },
+    async rename(from, to) {
+      operations.begin('rename', from)
+      names.rename(from, to)
+    },
+    async link(from, to) {
+      operations.begin('link', to)
+      return names.link(from, to)
+    },
+    async remove(path) {
+      operations.begin('remove', path)
+      return names.remove(path)
+    },
+    async makeDirectory(path) {
+      operations.begin('makeDirectory', path)
+      return names.makeDirectory(path, now())
+    },
+    async syncDirectory(path) {
+      operations.begin('syncDirectory', path)
+      names.sync(path)
+    },
+    async list(path) {
+      operations.begin('list', path)
+      return names.within(path)
+    },
+    async touch(path, atMs) {
+      operations.begin('touch', path)
+      const node = names.node(path)
+      if (node === null) throw systemError('ENOENT', path)
+      node.modifiedMs = atMs
+    },
+    removeAtExit: () => () => {},
+  }
+}
+
+// The names of the forgetful port: what stands under which name now, and which of it the disk has.
+
+/** A change of names that no sync of its directory has made durable. */
+export interface NameChange {
+  readonly kind: 'create' | 'link' | 'rename' | 'remove' | 'makeDirectory'
+  readonly path: string
+}
+
+interface Change extends NameChange {
+  /** Null where nothing has the name any longer. */
+  readonly node: FileNode | null
+  /** The name that a rename took away. */
+  readonly from: string | null
+}
+
+type Names = Map<string, FileNode>
+
+export class ForgetfulNames {
+  #now: Names
+  #durable: Names
+  #changes: Change[] = []
+
+  constructor(directories: readonly string[]) {
+    this.#now = new Map(directories.map((path) => [path, newNode('directory', 0)]))
+    this.#durable = new Map(this.#now)
+  }
+
+  node(path: string): FileNode | null {
+    return this.#now.get(path) ?? null
+  }
+
+  files(): readonly (readonly [string, FileNode])[] {
+    return [...this.#now].filter(([, { kind }]) => kind === 'file')
+  }
+
+  facts(path: string): FileFacts | null {
+    const node = this.node(path)
+    return node === null ? null : factsOf(node)
+  }
+
+  within(directory: string): readonly DirectoryEntry[] {
+    return [...this.#now]
+      .filter(([path]) => dirname(path) === directory && path !== directory)
+      .map(([path, { kind }]) => ({ name: basename(path), kind }))
+  }
+
+  create(path: string, atMs: number): FileNode | null {
+    return this.#add('create', path, newNode('file', atMs))
+  }
+
+  makeDirectory(path: string, atMs: number): boolean {
+    return this.#add('makeDirectory', path, newNode('directory', atMs)) !== null
+  }
+
+  link(from: string, to: string): boolean {
+    return this.#add('link', to, this.#there(from)) !== null
+  }
+
+  rename(from: string, to: string): void {
+    this.#change({ kind: 'rename', path: to, node: this.#there(from), from })
+  }
+
+  remove(path: string): boolean {
+    if (this.node(path) === null) return false
+    this.#change({ kind: 'remove', path, node: null, from: null })
+    return true
+  }
+
+  sync(directory: string): void {
+    this.#there(directory)
+    const due = this.#changes.filter(({ path }) => dirname(path) === directory)
+    this.#changes = this.#changes.filter((change) => !due.includes(change))
+    for (const change of due) apply(this.#durable, change)
+  }
+
+  crash(keep: (change: NameChange) => boolean): void {
+    for (const change of this.#changes.filter(keep)) apply(this.#durable, change)
+    this.#changes = []
+    for (const path of this.#durable.keys()) if (!this.#isReachable(path)) this.#durable.delete(path)
+    this.#now = new Map(this.#durable)
+  }
+
+  #isReachable(path: string): boolean {
+    const above = dirname(path)
+    return this.#durable.has(path) && (above === path || this.#isReachable(above))
+  }
+
+  #add(kind: NameChange['kind'], path: string, node: FileNode): FileNode | null {
+    this.#there(dirname(path))
+    if (this.#now.has(path)) return null
+    this.#change({ kind, path, node, from: null })
+    return node
+  }
+
+  #there(path: string): FileNode {
+    const node = this.node(path)
+    if (node === null) throw systemError('ENOENT', path)
+    return node
+  }
+
+  #change(change: Change): void {
+    this.#there(dirname(change.path))
+    apply(this.#now, change)
+    this.#changes.push(change)
+  }
+}
+
+function apply(names: Names, { path, node, from }: Change): void {
+  if (from !== null) names.delete(from)
+  if (node === null) names.delete(path)
+  else names.set(path, node)
+}

@@ -1,0 +1,194 @@
+import type { OpenFile, OpenPurpose } from '../storage/file-system.ts'
+
+/** Counts the operations of a file port in memory, and lets a test make any of them fail or fall short. */
+export type OperationKind =
+  | 'open'
+  | 'read'
+  | 'append'
+  | 'sync'
+  | 'facts'
+  | 'rename'
+  | 'link'
+  | 'remove'
+  | 'makeDirectory'
+  | 'syncDirectory'
+  | 'list'
+  | 'touch'
+
+export interface FileOperation {
+  readonly kind: OperationKind
+  readonly path: string
+  /** 1 for the first of all. */
+  readonly number: number
+  /** Of an append: how many it was given. */
+  readonly bytes: number
+}
+
+/** What happens instead. An append takes `takes` bytes, then throws the error if there is one. */
+export interface Fault {
+  readonly error?: Error
+  readonly takes?: number
+}
+
+export type Interference = (operation: FileOperation) => Fault | undefined
+
+export class Operations {
+  readonly counts: Record<OperationKind, number> = {
+    open: 0,
+    read: 0,
+    append: 0,
+    sync: 0,
+    facts: 0,
+    rename: 0,
+    link: 0,
+    remove: 0,
+    makeDirectory: 0,
+    syncDirectory: 0,
+    list: 0,
+    touch: 0,
+  }
+  /** Which run of the machine this is. */
+  boot = 0
+  #number = 0
+  #interference: Interference | null = null
+
+  interfere(interference: Interference | null): void {
+    this.#interference = interference
+  }
+
+  restart(): void {
+    this.boot += 1
+    this.#interference = null
+  }
+
+  /** Throws where the operation shall do nothing but fail. */
+  begin(kind: OperationKind, path: string): void {
+    const fault = this.ask(kind, path)
+    if (fault?.error !== undefined) throw fault.error
+  }
+
+  ask(kind: OperationKind, path: string, bytes = 0): Fault | undefined {
+    this.counts[kind] += 1
+    this.#number += 1
+    return this.#interference?.({ kind, path, number: this.#number, bytes })
+  }
+}
+
+/** An error as the system throws it. */
+export function systemError(code: string, path: string): Error {
+  return Object.assign(new Error(`${code}: ${path}`), { code, path })
+}
+
+// A file of the forgetful port: what it holds now, and what of it the disk has.
+
+export interface FileNode {
+  readonly kind: 'file' | 'directory'
+  readonly identity: string
+  content: Uint8Array
+  durable: Uint8Array
+  unsynced: Write[]
+  modifiedMs: number
+}
+
+interface Write {
+  readonly offset: number
+  readonly bytes: Uint8Array
+}
+
+/** A write that no sync has made durable. */
+export interface UnsyncedWrite {
+  readonly path: string
+  readonly offset: number
+  readonly bytes: Uint8Array
+}
+
+let made = 0
+
+export function newNode(kind: FileNode['kind'], modifiedMs: number): FileNode {
+  made += 1
+  const empty = new Uint8Array()
+  return { kind, identity: `node-${made}`, content: empty, durable: empty, unsynced: [], modifiedMs }
+}
+
+export interface Opening {
+  readonly path: string
+  readonly purpose: OpenPurpose
+  readonly operations: Operations
+  now(): number
+}
+
+export function openNode(node: FileNode, { path, purpose, operations, now }: Opening): OpenFile {
+  const { boot } = operations
+  let isOpen = true
+  function check(may: boolean): void {
+    if (boot !== operations.boot) throw systemError('EIO', `${path}: the machine went down`)
+    if (!isOpen || !may) throw systemError('EBADF', path)
+  }
+  return {
+    async read(into, position) {
+      check(purpose === 'read')
+      operations.begin('read', path)
+      const bytes = node.content.subarray(position, position + into.length)
+      into.set(bytes)
+      return bytes.length
+    },
+    async append(bytes) {
+      check(purpose !== 'read')
+      const fault = operations.ask('append', path, bytes.length)
+      const taken = fault?.takes ?? (fault?.error === undefined ? bytes.length : 0)
+      appendTo(node, bytes.slice(0, taken), now())
+      if (fault?.error !== undefined) throw fault.error
+      return taken
+    },
+    async sync() {
+      check(true)
+      const fault = operations.ask('sync', path)
+      if (fault?.error === undefined) keepUnsynced(node, () => true)
+      // As on real systems: after a failure the pages count as clean, and no later sync writes them.
+      node.unsynced = []
+      if (fault?.error !== undefined) throw fault.error
+    },
+    async facts() {
+      check(true)
+      return factsOf(node)
+    },
+    async close() {
+      isOpen = false
+    },
+  }
+}
+
+export function factsOf(node: FileNode): Awaited<ReturnType<OpenFile['facts']>> {
+  const { kind, identity, modifiedMs, content } = node
+  return { kind, identity, modifiedMs, sizeBytes: content.length }
+}
+
+/** After a crash the file holds what the disk has, and of the rest what `keep` says. */
+export function forget(node: FileNode, keep: (write: Write) => number | boolean): void {
+  keepUnsynced(node, keep)
+  node.unsynced = []
+  node.content = node.durable
+}
+
+function appendTo(node: FileNode, bytes: Uint8Array, atMs: number): void {
+  const offset = node.content.length
+  node.content = put(node.content, { offset, bytes })
+  node.unsynced.push({ offset, bytes })
+  node.modifiedMs = atMs
+}
+
+function keepUnsynced(node: FileNode, keep: (write: Write) => number | boolean): void {
+  for (const write of node.unsynced) {
+    const kept = keep(write)
+    const count = typeof kept === 'number' ? kept : kept ? write.bytes.length : 0
+    if (count > 0) node.durable = put(node.durable, { ...write, bytes: write.bytes.slice(0, count) })
+  }
+}
+
+/** A gap before the offset, left by a write that was lost, reads as NUL bytes. */
+function put(content: Uint8Array, { offset, bytes }: Write): Uint8Array {
+  const grown = new Uint8Array(Math.max(content.length, offset + bytes.length))
+  grown.set(content)
+  grown.set(bytes, offset)
+  return grown
+}

@@ -1,0 +1,176 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  decodeSse,
+  decodeSseText,
+  decodeUtf8,
+  encodeComment,
+  encodeFrame,
+  endSse,
+  endUtf8,
+  type Frame,
+  type SseEnd,
+  sseStart,
+  utf8Start,
+} from './sse.ts'
+
+function decode(chunks: readonly Uint8Array[]): string {
+  let state = utf8Start
+  let text = ''
+  for (const chunk of chunks) {
+    const [next, piece] = decodeUtf8(state, chunk)
+    state = next
+    text += piece
+  }
+  return text + endUtf8(state).text
+}
+
+const platform = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** Bytes that are likely to be nearly right: lead and continuation bytes at the edges of their ranges. */
+const nearly = fc.array(
+  fc.constantFrom(
+    0x41,
+    0x80,
+    0x8f,
+    0x90,
+    0x9f,
+    0xa0,
+    0xbf,
+    0xc1,
+    0xc2,
+    0xdf,
+    0xe0,
+    0xed,
+    0xef,
+    0xf0,
+    0xf4,
+    0xf5,
+    0xff,
+  ),
+)
+
+describe('decodeUtf8', () => {
+  it('says what the platform says, also of broken bytes', () => {
+    fc.assert(
+      fc.property(nearly, (numbers) => {
+        const bytes = Uint8Array.from(numbers)
+        expect(decode([bytes])).toBe(platform.decode(bytes))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('says the same byte by byte', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          nearly.map((numbers) => Uint8Array.from(numbers)),
+          fc.uint8Array(),
+        ),
+        (bytes) => {
+          expect(decode([...bytes].map((byte) => Uint8Array.of(byte)))).toBe(platform.decode(bytes))
+        },
+      ),
+    )
+  })
+
+  it('decodes what was encoded, longer than one run', () => {
+    const text = 'naïve 漢字 👩‍👩‍👧\u{10ffff}\ufeff'.repeat(2000)
+    expect(decode([new TextEncoder().encode(text)])).toBe(text)
+  })
+
+  it.each([
+    ['between characters', [0x41], { text: '', cut: false }],
+    ['after one byte of two', [0x41, 0xc3], { text: '\ufffd', cut: true }],
+    ['after three bytes of four', [0xf0, 0x9f, 0x91], { text: '\ufffd', cut: true }],
+  ])('tells an end %s', (_, bytes, end) => {
+    expect(endUtf8(decodeUtf8(utf8Start, Uint8Array.from(bytes))[0])).toEqual(end)
+  })
+})
+
+function decodeSse2(pieces: readonly string[]): { readonly frames: readonly Frame[]; readonly end: SseEnd } {
+  let state = sseStart
+  const frames: Frame[] = []
+  for (const piece of pieces) {
+    const [next, news] = decodeSseText(state, piece)
+    state = next
+    frames.push(...news)
+  }
+  return { frames, end: endSse(state) }
+}
+
+const CLEAN: SseEnd = { rest: null, cutCharacter: false }
+
+describe('decodeSseText', () => {
+  it.each<[string, string, readonly Frame[]]>([
+    ['a named frame', 'event: ping\ndata: {}\n\n', [{ event: 'ping', data: '{}' }]],
+    ['no space after the colon', 'event:ping\ndata:{}\n\n', [{ event: 'ping', data: '{}' }]],
+    ['only the first space', 'data:  two\n\n', [{ data: ' two' }]],
+    ['lines joined', 'data: a\ndata\ndata: b\n\n', [{ data: 'a\n\nb' }]],
+    ['CRLF', 'event: a\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n', [{ event: 'a', data: '1' }, { data: '2' }]],
+    ['CR', 'data: 1\r\rdata: 2\r\r', [{ data: '1' }, { data: '2' }]],
+    ['mixed ends', 'data: 1\r\n\ndata: 2\n\r\n', [{ data: '1' }, { data: '2' }]],
+    ['comments', ': hello\ndata: 1\n: again\ndata: 2\n\n:\n\n', [{ data: '1\n2' }]],
+    ['one byte order mark', '\ufeffdata: 1\n\n\ufeffdata: 2\n\n', [{ data: '1' }]],
+    ['the last event name', 'event: a\nevent: b\ndata: 1\n\n', [{ event: 'b', data: '1' }]],
+    ['a name without data', 'event: ping\n\n', [{ event: 'ping', data: '' }]],
+    ['empty data', 'data\n\n', [{ data: '' }]],
+    ['id and retry', 'id: 7\nretry: 1500\ndata: x\n\n', [{ data: 'x', id: '7', retry: 1500 }]],
+    ['retry that is no number, id with NUL', 'id: a\0\nretry: soon\ndata: x\n\n', [{ data: 'x' }]],
+    ['unknown fields and blank lines', '\n\nfoo: bar\n\ndata: x\n\n\n', [{ data: 'x' }]],
+  ])('reads %s', (_, text, frames) => {
+    expect(decodeSse2([text])).toEqual({ frames, end: CLEAN })
+    expect(decodeSse2([...text])).toEqual({ frames, end: CLEAN })
+  })
+
+  it('gives a frame out with its blank line, not later', () => {
+    const [state, frames] = decodeSseText(sseStart, 'data: 1\r\n\r')
+    expect(frames).toEqual([{ data: '1' }])
+    expect(decodeSseText(state, '\ndata: 2\n\n')[1]).toEqual([{ data: '2' }])
+  })
+})
+
+describe('endSse', () => {
+  it.each<[string, SseEnd]>([
+    ['data: 1\n\n', CLEAN],
+    ['data: 1\n', { rest: { data: '1' }, cutCharacter: false }],
+    ['event: a\ndata: {"x', { rest: { event: 'a', data: '{"x' }, cutCharacter: false }],
+    ['dat', CLEAN],
+    [': comment', CLEAN],
+  ])('tells what was left of %j', (text, end) => {
+    expect(decodeSse2([text]).end).toEqual(end)
+  })
+
+  it('tells a character cut in the middle', () => {
+    const bytes = new TextEncoder().encode('data: é').subarray(0, -1)
+    const [state, frames] = decodeSse(sseStart, bytes)
+    expect([frames, endSse(state)]).toEqual([[], { rest: { data: '\ufffd' }, cutCharacter: true }])
+  })
+})
+
+const line = fc.string({ unit: 'binary' }).map((text) => text.replace(/[\r\n\0]/g, ''))
+const frame: fc.Arbitrary<Frame> = fc.record(
+  {
+    event: line.filter((text) => text !== ''),
+    data: fc.array(line).map((lines) => lines.join('\n')),
+    id: line,
+    retry: fc.nat(),
+  },
+  { requiredKeys: ['data'] },
+)
+
+describe('encodeFrame', () => {
+  it('writes what is read back', () => {
+    fc.assert(
+      fc.property(fc.array(frame), (frames) => {
+        const text = frames.map((each) => encodeFrame(each) + encodeComment('alive\n')).join('')
+        expect(decodeSse2([text])).toEqual({ frames, end: CLEAN })
+      }),
+    )
+  })
+
+  it('lets no name break out of its line', () => {
+    expect(encodeFrame({ event: 'a\ndata: b', data: 'c' })).toBe('event: a data: b\ndata: c\n\n')
+  })
+})

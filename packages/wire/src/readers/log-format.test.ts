@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { detectFormat, formatOfLine } from './log-format.ts'
+
+describe('the format of a log', () => {
+  it.each([
+    [
+      '{"type":"tidemark","format":"tidemark-session","version":1,"sessionId":"s","timestamp":"t"}',
+      'tidemark',
+    ],
+    [
+      '{"seq":4,"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":"x"}}',
+      'tidemark',
+    ],
+    [
+      '{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"x"}}',
+      'claude-code',
+    ],
+    ['\uFEFF {"type":"system","subtype":"x","uuid":"u","sessionId":"s"}', 'claude-code'],
+    ['{"type":"summary","summary":"x","leafUuid":"u"}', 'claude-code'],
+    ['{"type":"file-history-snapshot","messageId":"m","snapshot":{}}', 'claude-code'],
+    ['{"type":"queue-operation","operation":"enqueue","sessionId":"s"}', 'claude-code'],
+    ['{"timestamp":"t","type":"session_meta","payload":{"id":"s"}}', 'codex'],
+    ['{"timestamp":"t","ordinal":3,"type":"event_msg","payload":{"type":"token_count"}}', 'codex'],
+    ['{"id":"s","timestamp":"t","instructions":null}', 'codex'],
+    ['{"record_type":"state"}', 'codex'],
+    ['{"type":"message","role":"user","content":[]}', 'codex'],
+    ['{"type":"tidemark","format":"something else"}', null],
+    ['{"type":"user","message":{"role":"user","content":"x"},"session_id":"s"}', null],
+    ['{"type":"session_meta"}', null],
+    ['{"type":"anything","payload":{}}', null],
+    ['{"name":"package","version":"1.0.0"}', null],
+    ['{"type":"user","uuid":"u","parentUu', null],
+    ['[]', null],
+    ['7', null],
+    ['', null],
+  ])('%s: %s', (line, format) => {
+    expect(formatOfLine(line)).toBe(format)
+  })
+
+  it('is told by the first line that tells it, damaged ones in front or not', () => {
+    const lines = [
+      '',
+      '\0\0',
+      '{"type":"user","uu',
+      '{"type":"unknown"}',
+      '{"type":"compacted","payload":{}}',
+      '{"type":"tidemark"}',
+    ]
+    expect(detectFormat(lines)).toEqual({ ok: true, format: 'codex' })
+  })
+
+  const expected =
+    'expected the JSON lines of a Claude Code session, of a Codex rollout or of a session of Tidemark'
+  it.each([
+    [[], `has no lines: ${expected}`],
+    [['', '  '], `has no lines: ${expected}`],
+    [['hello', '{"half'], `has no JSON lines: ${expected}`],
+    [['{"a":1}'], `has JSON lines, but none of a kind that is known: ${expected}`],
+  ])('%j is refused', (lines, message) => {
+    expect(detectFormat(lines)).toEqual({ ok: false, message })
+  })
+})

@@ -2,14 +2,23 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { checkCycles } from '../scripts/architecture/cycles.ts'
-import { checkLinks, checkScripts, checkSnippets } from '../scripts/architecture/documents.ts'
+import {
+  checkLinks,
+  checkNamedFolders,
+  checkScripts,
+  checkSnippets,
+} from '../scripts/architecture/documents.ts'
+import { checkFolders, checkPackages } from '../scripts/architecture/folders.ts'
 import { checkLockfile } from '../scripts/architecture/lockfile.ts'
-import { checkMap, isMapped, MAP_FILE } from '../scripts/architecture/map.ts'
-import { checkNames } from '../scripts/architecture/names.ts'
-import { checkBarrels, checkPublicNames, publicNames } from '../scripts/architecture/public-names.ts'
+import { checkFunctionNames, checkNames, checkUniqueExports } from '../scripts/architecture/names.ts'
+import {
+  checkBarrels,
+  checkPublicNames,
+  checkSurfaceSize,
+  publicNames,
+} from '../scripts/architecture/public-names.ts'
 import { checkPurity } from '../scripts/architecture/purity.ts'
-import { checkPackages, checkRooms } from '../scripts/architecture/rooms.ts'
-import { checkSizes } from '../scripts/architecture/sizes.ts'
+import { checkSizes, checkSmallFiles } from '../scripts/architecture/sizes.ts'
 import { isTest, packageOf, tell } from '../scripts/architecture/source.ts'
 import { checkLength, checkMachinePaths } from '../scripts/architecture/texts.ts'
 import {
@@ -29,6 +38,7 @@ import committedNames from './public-names.json' with { type: 'json' }
 /** Tables and schemas whose length is no fault, and why: path, or `path#function`. */
 const LONG_BY_NATURE: ReadonlyMap<string, string> = new Map([
   ['packages/core/src/index.ts', 'the public names, one by one'],
+  ['packages/core/src/policy/policy.ts', 'a table: every setting with its type and default'],
   ['mutants/breaks.ts', 'a table'],
 ])
 
@@ -36,6 +46,18 @@ const LONG_BY_NATURE: ReadonlyMap<string, string> = new Map([
 const NAMES_ALLOWED: ReadonlyMap<string, string> = new Map([
   ['RecordBase', 'the fields that every kind of record has; there is no plainer word'],
 ])
+
+/** Files under 40 lines with one importer that stand alone all the same, and why. */
+const SMALL_BY_NATURE: ReadonlyMap<string, string> = new Map([])
+
+/** How many names an entry may have: what people import is small enough to read in one sitting. */
+const SURFACE: Readonly<Record<string, number>> = {
+  tidemark: 60,
+  'tidemark/logs': 25,
+  'tidemark/testing': 20,
+  'tidemark/catalogue': 10,
+  '@tidemark/simulator': 20,
+}
 
 /** Paths that tests make up. */
 const INVENTED_PATHS: ReadonlySet<string> = new Set(['/home/blobs', '/home/sessions', '/home/user'])
@@ -51,8 +73,8 @@ const shipped = inPackages.filter(({ path }) => /^packages\/[^/]+\/src\//.test(p
 const entries = readEntries(root)
 
 describe('imports', () => {
-  it('of core point to the same room or an earlier one', () => {
-    expect(tell(checkRooms(inPackages))).toBe('')
+  it('point to the same folder or an earlier one, in every package', () => {
+    expect(tell(checkFolders(inPackages))).toBe('')
   })
 
   it('between packages follow the package order and are declared', () => {
@@ -84,6 +106,10 @@ describe('packages', () => {
     expect(checkPublicNames(publicNames(typescript, entries), committedNames)).toEqual([])
   })
 
+  it('have a surface that can be read in one sitting', () => {
+    expect(checkSurfaceSize(publicNames(typescript, entries), SURFACE)).toEqual([])
+  })
+
   it('that are pure touch no clock, chance, platform or locale', () => {
     expect(tell(checkPurity(shipped.filter(({ path }) => PURE_PACKAGES.has(packageOf(path) ?? ''))))).toBe('')
   })
@@ -99,8 +125,16 @@ describe('files', () => {
     expect(tell(checkNames(typescript, NAMES_ALLOWED))).toBe('')
   })
 
-  it('are on the map, and the map names no other (npm run map adds what is missing)', () => {
-    expect(tell(checkMap(readText(root, MAP_FILE), files.filter(isMapped)))).toBe('')
+  it('under 40 lines have more than one importer', () => {
+    expect(tell(checkSmallFiles(shipped, 40, SMALL_BY_NATURE))).toBe('')
+  })
+
+  it('name functions by verbs', () => {
+    expect(tell(checkFunctionNames(shipped, { participleShare: 0.03, ofShare: 0.01 }))).toBe('')
+  })
+
+  it('export a name once in a package', () => {
+    expect(tell(checkUniqueExports(shipped))).toBe('')
   })
 
   it('hold no path of one machine', () => {
@@ -132,8 +166,15 @@ describe('documents', () => {
     expect(tell(documents.flatMap((document) => checkSnippets(document, names)))).toBe('')
   })
 
-  it('the README has at most 120 lines', () => {
-    expect(tell(checkLength({ path: 'README.md', text: readText(root, 'README.md') }, 120))).toBe('')
+  it('are short: the README 120 lines, ARCHITECTURE.md 150', () => {
+    const read = (path: string) => ({ path, text: readText(root, path) })
+    const findings = [...checkLength(read('README.md'), 120), ...checkLength(read('ARCHITECTURE.md'), 150)]
+    expect(tell(findings)).toBe('')
+  })
+
+  it('ARCHITECTURE.md names every folder of the packages, and no other', () => {
+    const document = { path: 'ARCHITECTURE.md', text: readText(root, 'ARCHITECTURE.md') }
+    expect(tell(checkNamedFolders(document, files))).toBe('')
   })
 
   it('the test command of the README is what CI runs', () => {

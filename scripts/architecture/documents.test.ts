@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkLinks, checkScripts, checkSnippets } from './documents.ts'
+import { checkLinks, checkNamedFolders, checkScripts, checkSnippets } from './documents.ts'
 
 it('finds a script that is not there', () => {
   const text = 'Run `npm run bench`,\nthen `npm run dance` and npm test.'
@@ -21,5 +21,14 @@ it('finds a name that is not public', () => {
   const text = `# Use\n\n\`\`\`ts\n${snippet}\n\`\`\`\n`
   expect(checkSnippets({ path: 'README.md', text }, { '@tidemark/core': ['viewOf'] })).toEqual([
     { file: 'README.md', line: 3, why: 'imports gone, which @tidemark/core does not export' },
+  ])
+})
+
+it('finds a folder that is named and not there, and one that is there and not named', () => {
+  const text = 'Records: `core/log/`.\nGone: `core/desk/`. Not a package: `docs/decisions/`.'
+  const paths = ['packages/core/src/log/a.ts', 'packages/core/src/turn/b.ts', 'packages/core/src/index.ts']
+  expect(checkNamedFolders({ path: 'ARCHITECTURE.md', text }, paths)).toEqual([
+    { file: 'ARCHITECTURE.md', line: 2, why: 'names the folder core/desk/, which is not there' },
+    { file: 'ARCHITECTURE.md', line: 0, why: 'does not name the folder core/turn/' },
   ])
 })

@@ -32,6 +32,29 @@ export function checkSnippets(document: Source, names: PublicNames): readonly Fi
   })
 }
 
+/**
+ * ARCHITECTURE.md names the folders of the packages as `core/log/`: each one named must exist, and each one that
+ * exists must be named.
+ */
+export function checkNamedFolders(document: Source, paths: readonly string[]): readonly Finding[] {
+  const real = new Set(
+    paths.flatMap((path) => {
+      const [, name, folder] = /^packages\/([^/]+)\/src\/([^/]+)\//.exec(path) ?? []
+      return folder === undefined ? [] : [`${name}/${folder}/`]
+    }),
+  )
+  const packages = new Set([...real].map((folder) => folder.split('/')[0]))
+  const named = new Set<string>()
+  const gone = inRows(document, /`([\w-]+)\/([\w-]+)\/`/g, ([, name = '', folder = '']) => {
+    named.add(`${name}/${folder}/`)
+    if (!packages.has(name) || real.has(`${name}/${folder}/`)) return null
+    return `names the folder ${name}/${folder}/, which is not there`
+  })
+  const missing = [...real].filter((folder) => !named.has(folder))
+  const why = (folder: string): string => `does not name the folder ${folder}`
+  return [...gone, ...missing.map((folder) => ({ file: document.path, line: 0, why: why(folder) }))]
+}
+
 function importedNames(source: Source): readonly (readonly [entry: string, name: string])[] {
   return parse(source).statements.flatMap((statement) => {
     if (!ts.isImportDeclaration(statement) || !ts.isStringLiteral(statement.moduleSpecifier)) return []

@@ -1,11 +1,10 @@
-/** Words that say nothing about what a thing is, in names of files and of what they export. */
+/** Names that tell a reader nothing: empty words, participles, `…Of`, and one exported name for two things. */
 import { basename } from 'node:path'
+import ts from 'typescript'
 import { exportsOf } from './exports.ts'
-import type { Finding, Source } from './source.ts'
+import { type Finding, lineOf, packageOf, parse, type Source, walk } from './source.ts'
 
-const EMPTY_WORDS = new Set(
-  'manager service helper helpers util utils impl base info data handler handlers'.split(' '),
-)
+const EMPTY_WORDS = new Set('manager service helper helpers util utils impl base'.split(' '))
 
 /** `allowed`: exported names or paths that may keep such a word, each with its reason. */
 export function checkNames(
@@ -13,12 +12,11 @@ export function checkNames(
   allowed: ReadonlyMap<string, string>,
 ): readonly Finding[] {
   return sources.flatMap((source) => {
-    const names = exportsOf(source).map(({ name, line }) => ({ name, line }))
-    const own = { name: basename(source.path).replace(/(\.test|\.soak|\.config)*\.[a-z]+$/, ''), line: 0 }
-    const shape = /^[a-z0-9]+(-[a-z0-9]+)*$/.test(own.name)
-      ? []
-      : [{ file: source.path, line: 0, why: 'file names are kebab-case' }]
-    const empty = [own, ...names].flatMap(({ name, line }) => {
+    const fileName = basename(source.path).replace(/(\.test|\.soak|\.config|\.d)*\.[a-z]+$/, '')
+    const isKebabCase = /^[a-z0-9]+(-[a-z0-9]+)*$/.test(fileName)
+    const shape = isKebabCase ? [] : [{ file: source.path, line: 0, why: 'file names are kebab-case' }]
+    const exported = exportsOf(source).map(({ name, line }) => ({ name, line }))
+    const empty = [{ name: fileName, line: 0 }, ...exported].flatMap(({ name, line }) => {
       const word = emptyWord(name)
       if (word === null || allowed.has(name) || allowed.has(source.path)) return []
       return [{ file: source.path, line, why: `${name}: "${word}" says nothing; name what it is` }]
@@ -27,9 +25,9 @@ export function checkNames(
   })
 }
 
-/** The first or last word of a name, if it is one that says nothing. `Metadata` is a word of its own. */
+/** The first or last word of a name, if it says nothing. */
 function emptyWord(name: string): string | null {
-  const words = wordsOf(name)
+  const words = splitWords(name)
   const found = [words[0] ?? '', words.at(-1) ?? ''].find(
     (word) => EMPTY_WORDS.has(word) || /^v\d+$/.test(word),
   )
@@ -37,11 +35,112 @@ function emptyWord(name: string): string | null {
 }
 
 /** `RecordBase`, `record-base`, `RECORD_BASE` → `record`, `base`. */
-function wordsOf(name: string): readonly string[] {
+function splitWords(name: string): readonly string[] {
   return name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/([A-Z]+)([A-Z][a-z])/g, '$1 $2')
     .split(/[^A-Za-z0-9]+/)
     .filter((word) => word !== '')
     .map((word) => word.toLowerCase())
+}
+
+/** Functions begin with a verb: shares of all named functions that may not be passed. */
+export interface FunctionNameLimits {
+  /** Names that begin with a past participle (`writtenRecords`). */
+  readonly participleShare: number
+  /** Names that end in `Of` (`keyOf`). */
+  readonly ofShare: number
+}
+
+/**
+ * Refuses every function whose whole name is a past participle (`told`), and a package where too many begin with one
+ * or end in `Of`. Methods, arrow functions bound to a name and function-valued properties count.
+ */
+export function checkFunctionNames(
+  sources: readonly Source[],
+  limits: FunctionNameLimits,
+): readonly Finding[] {
+  const functions = sources.flatMap(listFunctions)
+  const lone = functions.filter(({ name }) => /^[a-z]+$/.test(name) && beginsWithParticiple(name))
+  const beginning = functions.filter(({ name }) => beginsWithParticiple(name))
+  const ending = functions.filter(({ name }) => /[a-z]Of$/.test(name))
+  return [
+    ...lone.map(({ name, file, line }) => ({
+      file,
+      line,
+      why: `${name}: a participle alone; say what the function does (a verb) or returns (a noun)`,
+    })),
+    ...shareFinding('begin with a participle', beginning, functions, limits.participleShare),
+    ...shareFinding('end in Of', ending, functions, limits.ofShare),
+  ]
+}
+
+interface NamedFunction {
+  readonly name: string
+  readonly file: string
+  readonly line: number
+}
+
+function listFunctions(source: Source): readonly NamedFunction[] {
+  const file = parse(source)
+  const functions: NamedFunction[] = []
+  walk(file, (node) => {
+    const name = functionName(node)
+    if (name === null || !/^[a-z]/.test(name)) return
+    functions.push({ name, file: source.path, line: lineOf(file, node) })
+  })
+  return functions
+}
+
+function functionName(node: ts.Node): string | null {
+  if (ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) || ts.isMethodSignature(node))
+    return node.name?.getText() ?? null
+  if (!ts.isArrowFunction(node) && !ts.isFunctionExpression(node)) return null
+  const { parent } = node
+  return ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent) ? parent.name.getText() : null
+}
+
+const IRREGULAR_PARTICIPLES = new Set(
+  `told said made held kept written brought taken given shown seen sent left lost found known drawn spoken chosen begun
+  gone done built spent met paid sold thrown grown stood hidden broken forgotten driven fallen laid led meant understood
+  won worn`.split(/\s+/),
+)
+/** Words that end like a participle and are none. */
+const OTHER_WORDS_IN_ED = new Set('need feed seed embed speed exceed proceed succeed shed indeed'.split(' '))
+
+function beginsWithParticiple(name: string): boolean {
+  const word = /^[a-z]+/.exec(name)?.[0] ?? ''
+  return (
+    IRREGULAR_PARTICIPLES.has(word) ||
+    (word.length > 3 && word.endsWith('ed') && !OTHER_WORDS_IN_ED.has(word))
+  )
+}
+
+function shareFinding(
+  what: string,
+  found: readonly NamedFunction[],
+  all: readonly NamedFunction[],
+  most: number,
+): readonly Finding[] {
+  const share = all.length === 0 ? 0 : found.length / all.length
+  if (share <= most) return []
+  const percent = (part: number): string => `${(100 * part).toFixed(1)}%`
+  const names = found.slice(0, 12).map(({ name, file }) => `${name} (${file})`)
+  const why = `${percent(share)} of function names ${what}, at most ${percent(most)} may: ${names.join(', ')}`
+  return [{ file: found[0]?.file ?? '', line: 0, why }]
+}
+
+/** An exported name stands for one thing in its package. Entries (`index.ts`) hand names on and do not count. */
+export function checkUniqueExports(sources: readonly Source[]): readonly Finding[] {
+  const firstHome = new Map<string, string>()
+  return sources.flatMap((source) =>
+    exportsOf(source).flatMap(({ name, line, from }) => {
+      if (from !== null) return []
+      const key = `${packageOf(source.path)} ${name}`
+      const home = firstHome.get(key)
+      firstHome.set(key, home ?? source.path)
+      if (home === undefined || home === source.path) return []
+      return [{ file: source.path, line, why: `${name} is exported by ${home} too` }]
+    }),
+  )
 }

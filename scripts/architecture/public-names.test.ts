@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkBarrels, checkPublicNames, publicNames } from './public-names.ts'
+import { checkBarrels, checkPublicNames, checkSurfaceSize, publicNames } from './public-names.ts'
 
 const entries = new Map([['tidemark', 'packages/tidemark/src/index.ts']])
 const index = (text: string) => ({ path: 'packages/tidemark/src/index.ts', text })
@@ -26,6 +26,12 @@ it('tells what came and what went', () => {
     'c: - v',
   ])
   expect(checkPublicNames({ a: ['x'] }, { a: ['x'] })).toEqual([])
+})
+
+it('refuses an entry with too many names', () => {
+  expect(checkSurfaceSize({ a: ['x', 'y'], b: ['z'] }, { a: 1, b: 1, c: 1 })).toEqual([
+    'a: 2 names, at most 1',
+  ])
 })
 
 it.each([

@@ -30,6 +30,17 @@ export function checkPublicNames(found: PublicNames, committed: PublicNames): re
   })
 }
 
+/** Entries with more names than a reader can learn in one sitting. */
+export function checkSurfaceSize(
+  found: PublicNames,
+  most: Readonly<Record<string, number>>,
+): readonly string[] {
+  return Object.entries(most).flatMap(([entry, limit]) => {
+    const count = found[entry]?.length ?? 0
+    return count <= limit ? [] : [`${entry}: ${count} names, at most ${limit}`]
+  })
+}
+
 /** No `export *` anywhere, no file that hands on what another one makes, no `index.ts` but a package's own. */
 export function checkBarrels(sources: readonly Source[], entries: Entries): readonly Finding[] {
   const own = new Set(entries.values())

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkSizes, type SizeLimits } from './sizes.ts'
+import { checkSizes, checkSmallFiles, type SizeLimits } from './sizes.ts'
 
 const limits: SizeLimits = { fileLines: 6, functionLines: 3, excepted: new Map([['table.ts', 'a table']]) }
 const body = '  a()\n'
@@ -38,4 +38,22 @@ it('excepts what is listed by name', () => {
   expect(why('table.ts', 'a\n'.repeat(7))).toEqual([])
   const excepted = new Map([['a.ts#schema', 'a schema']])
   expect(why('a.ts', `const schema = () => {\n${body}${body}}`, { ...limits, excepted })).toEqual([])
+})
+
+it('refuses a small file with a single importer, entries left out', () => {
+  const sources = [
+    { path: 'src/small.ts', text: 'export const a = 1\n' },
+    { path: 'src/shared.ts', text: 'export const b = 1\n' },
+    { path: 'src/large.ts', text: 'export const c = 1\n'.repeat(5) },
+    { path: 'src/port.ts', text: 'export interface Port {}\n' },
+    {
+      path: 'src/one.ts',
+      text: "import './small.ts'\nimport './shared.ts'\nimport './large.ts'\nimport './port.ts'\n",
+    },
+    { path: 'src/two.ts', text: "import './shared.ts'\n" },
+    { path: 'src/index.ts', text: "export { a } from './small.ts'\n" },
+  ]
+  expect(checkSmallFiles(sources, 4, new Map([['src/port.ts', 'an interface']]))).toEqual([
+    { file: 'src/small.ts', line: 0, why: 'has 1 lines and one importer: move it into src/one.ts' },
+  ])
 })

@@ -1,5 +1,6 @@
-/** Files and functions that have outgrown one concept. */
+/** Files and functions that have outgrown one topic, and files too small to be one. */
 import ts from 'typescript'
+import { importsOf, isRelative, resolveImport } from './imports.ts'
 import { type Finding, isTest, lineCount, lineOf, parse, type Source, walk } from './source.ts'
 
 export interface SizeLimits {
@@ -27,7 +28,7 @@ function functionFindings(source: Source, limits: SizeLimits): readonly Finding[
   walk(file, (node) => {
     if (!ts.isFunctionLike(node)) return
     const lines = lineCount(node.getText(file))
-    const name = nameOf(node)
+    const name = functionLabel(node)
     if (lines <= limits.functionLines || limits.excepted.has(`${source.path}#${name}`)) return
     findings.push({
       file: source.path,
@@ -38,9 +39,36 @@ function functionFindings(source: Source, limits: SizeLimits): readonly Finding[
   return findings
 }
 
-function nameOf(node: ts.SignatureDeclaration): string {
+function functionLabel(node: ts.SignatureDeclaration): string {
   if (node.name !== undefined) return node.name.getText()
   const { parent } = node
   const named = ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent)
   return named ? parent.name.getText() : '(anonymous)'
+}
+
+/**
+ * Refuses a file below `fewest` lines that only one other file imports: its content belongs there. Entries do not
+ * count as importers. `excepted`: interfaces and tables, each with its reason.
+ */
+export function checkSmallFiles(
+  sources: readonly Source[],
+  fewest: number,
+  excepted: ReadonlyMap<string, string>,
+): readonly Finding[] {
+  const importers = new Map<string, Set<string>>()
+  for (const source of sources) {
+    if (/(^|\/)index\.ts$/.test(source.path)) continue
+    for (const { specifier } of importsOf(source)) {
+      if (!isRelative(specifier)) continue
+      const target = resolveImport(source.path, specifier)
+      importers.set(target, (importers.get(target) ?? new Set()).add(source.path))
+    }
+  }
+  return sources.flatMap(({ path, text }) => {
+    const [importer, second] = importers.get(path) ?? []
+    if (lineCount(text) >= fewest || importer === undefined || second !== undefined) return []
+    if (excepted.has(path)) return []
+    const why = `has ${lineCount(text)} lines and one importer: move it into ${importer}`
+    return [{ file: path, line: 0, why }]
+  })
 }

@@ -1,13 +1,13 @@
 /** The repository on disk: which files it has, and what its manifests say. The only part of the checks that reads. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
+import type { Manifest, Workspace } from './folders.ts'
 import type { Entries } from './public-names.ts'
-import type { Manifest, Workspace } from './rooms.ts'
 import type { Source } from './source.ts'
 
 const LEFT_OUT = new Set(['.git', 'node_modules', 'dist', 'coverage'])
 
-/** Packages in order, each may import those before it. `simulator` has its place before it has a package. */
+/** Packages in order: each may import those before it. */
 export const PACKAGE_ORDER: readonly string[] = ['core', 'wire', 'tidemark', 'simulator', 'cli']
 export const PURE_PACKAGES: ReadonlySet<string> = new Set(['core', 'wire'])
 

@@ -1,64 +1,44 @@
 import { describe, expect, it } from 'vitest'
-import { checkPackages, checkRooms, type Workspace } from './rooms.ts'
+import { checkFolders, checkPackages, type Workspace } from './folders.ts'
 import type { Source } from './source.ts'
 
-const core = (path: string, text: string): Source => ({ path: `packages/core/src/${path}`, text })
+describe('folder order', () => {
+  const order = { core: ['errors.ts', 'log', 'policy', 'context', 'engine'], cli: ['.', 'render', 'main.ts'] }
+  const at = (path: string, text: string): Source => ({ path: `packages/${path}`, text })
 
-describe('room order', () => {
   it.each([
-    ['an earlier room', 'view/view.ts', "import { a } from '../conversation/record.ts'"],
-    ['its own room', 'view/view.ts', "import { a } from './flatten.ts'"],
-    ['errors, from the first room', 'conversation/record.ts', "import { TidemarkError } from '../errors.ts'"],
-    ['any room, from the index', 'index.ts', "export { a } from './engine/engine.ts'"],
-    ['another package', 'view/view.ts', "import { describe } from 'vitest'"],
+    ['an earlier folder', 'core/src/context/view.ts', "import { a } from '../log/record.ts'"],
+    ['its own folder', 'core/src/context/view.ts', "import { a } from './flatten.ts'"],
+    ['a file with its own place', 'core/src/log/record.ts', "import { TidemarkError } from '../errors.ts'"],
+    ['any folder, from the index', 'core/src/index.ts', "export { a } from './engine/engine.ts'"],
+    ['a file in src, from a folder', 'cli/src/render/page.ts', "import { a } from '../terminal.ts'"],
+    ['another package', 'core/src/context/view.ts', "import { describe } from 'vitest'"],
+    ['a package without an order', 'other/src/a/b.ts', "import { a } from '../c/d.ts'"],
+    ['a test', 'core/src/log/record.test.ts', "import { a } from '../engine/engine.ts'"],
   ])('allows %s', (_what, path, text) => {
-    expect(checkRooms([core(path, text)])).toEqual([])
+    expect(checkFolders([at(path, text)], order)).toEqual([])
   })
 
   it.each([
-    [
-      'a later room',
-      'view/view.ts',
-      "import { plan } from '../plan/plan.ts'",
-      'view may not import from plan, a later room',
-    ],
-    [
-      'a type of a later room',
-      'view/view.ts',
-      "\nimport type { Plan } from '../plan/plan.ts'",
-      'view may not import from plan, a later room',
-    ],
-    [
-      'an import type',
-      'view/view.ts',
-      "type A = import('../engine/ports.ts').Clock",
-      'view may not import from engine, a later room',
-    ],
-    [
-      'a dynamic import',
-      'policy/policy.ts',
-      "const a = await import('../view/view.ts')",
-      'policy may not import from view, a later room',
-    ],
-    [
-      'the index, from inside',
-      'engine/engine.ts',
-      "import { a } from '../index.ts'",
-      'engine may not import from index.ts, a later room',
-    ],
-    [
-      'a room, from errors',
-      'errors.ts',
-      "import { a } from './conversation/json.ts'",
-      'errors.ts may not import from conversation, a later room',
-    ],
-  ])('refuses %s', (_what, path, text, why) => {
-    const source = core(path, text)
-    expect(checkRooms([source])).toEqual([{ file: source.path, line: text.startsWith('\n') ? 2 : 1, why }])
+    ['a later folder', 'core/src/context/a.ts', "import { b } from '../engine/b.ts'", 'context', 'engine'],
+    ['a type', 'core/src/log/a.ts', "\nimport type { B } from '../policy/b.ts'", 'log', 'policy'],
+    ['an import type', 'core/src/log/a.ts', "type A = import('../engine/b.ts').B", 'log', 'engine'],
+    ['a dynamic import', 'core/src/policy/a.ts', "await import('../context/b.ts')", 'policy', 'context'],
+    ['the index', 'core/src/engine/a.ts', "import { b } from '../index.ts'", 'engine', 'index.ts'],
+    ['a folder, from errors', 'core/src/errors.ts', "import { b } from './log/b.ts'", 'errors.ts', 'log'],
+    ['main, from a folder', 'cli/src/render/a.ts', "import { b } from '../main.ts'", 'render', 'main.ts'],
+  ])('refuses %s', (_what, path, text, own, folder) => {
+    const source = at(path, text)
+    const why = `${own} may not import from ${folder}, which comes later`
+    expect(checkFolders([source], order)).toEqual([
+      { file: source.path, line: text.startsWith('\n') ? 2 : 1, why },
+    ])
   })
 
-  it.each(['drawer/thing.ts', 'thing.ts'])('refuses %s, which is in no room', (path) => {
-    expect(checkRooms([core(path, '')])).toMatchObject([{ file: `packages/core/src/${path}`, line: 0 }])
+  it.each(['drawer/thing.ts', 'log/inner/thing.ts', 'thing.ts'])('refuses %s, which has no place', (path) => {
+    expect(checkFolders([at(`core/src/${path}`, '')], order)).toMatchObject([
+      { file: `packages/core/src/${path}`, line: 0 },
+    ])
   })
 })
 

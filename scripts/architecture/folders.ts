@@ -1,0 +1,155 @@
+/** Which way imports may point: between the folders of a package, and between packages. */
+import { isBuiltin } from 'node:module'
+import { posix } from 'node:path'
+import { importsOf, isRelative, packageName, resolveImport } from './imports.ts'
+import { type Finding, isTest, packageOf, type Source } from './source.ts'
+
+/**
+ * The folders of each package's `src`, in import order: a file imports from its own folder or an earlier one, types
+ * included. `.` stands for the files directly in `src`, where a package has some that its folders build on; a file
+ * listed by name has its own place. `index.ts` always comes last.
+ */
+export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
+  core: [
+    'errors.ts',
+    'log',
+    'policy',
+    'context',
+    'validate',
+    'tokens',
+    'cost',
+    'request',
+    'cache',
+    'clearing',
+    'summary',
+    'sources',
+    'history',
+    'planner',
+    'engine',
+    'compaction',
+    'turn',
+  ],
+  wire: ['.', 'http', 'failure', 'anthropic', 'catalogue', 'profiles', 'readers'],
+  tidemark: [
+    'platform',
+    'storage',
+    'models',
+    'sources',
+    'session',
+    'logs',
+    'inspect',
+    'compact',
+    'replay',
+    'testing',
+  ],
+  simulator: [
+    'protocol',
+    'validation',
+    'prompt-cache',
+    'context',
+    'faults',
+    'scripts',
+    'request-log',
+    'server',
+  ],
+  cli: ['.', 'render', 'pages', 'tour', 'commands', 'main.ts'],
+}
+
+/** One finding for each import that points to a later folder, and for each file in a folder that is not listed. */
+export function checkFolders(
+  sources: readonly Source[],
+  order: Readonly<Record<string, readonly string[]>> = FOLDER_ORDER,
+): readonly Finding[] {
+  return sources.flatMap((source) => {
+    const name = packageOf(source.path) ?? ''
+    const folders = order[name]
+    const root = `packages/${name}/src/`
+    if (folders === undefined || !source.path.startsWith(root) || isTest(source.path)) return []
+    const place = (path: string): readonly [name: string, rank: number] =>
+      placeInOrder(path.slice(root.length), folders)
+    const [own, rank] = place(source.path)
+    if (rank === -1) {
+      const why = `is in a folder without a place: the order of ${name} is ${folders.join(', ')}`
+      return [{ file: source.path, line: 0, why }]
+    }
+    return importsOf(source).flatMap(({ specifier, line }) => {
+      const target = isRelative(specifier) ? resolveImport(source.path, specifier) : ''
+      if (!target.startsWith(root)) return []
+      const [folder, targetRank] = place(target)
+      if (targetRank <= rank) return []
+      return [{ file: source.path, line, why: `${own} may not import from ${folder}, which comes later` }]
+    })
+  })
+}
+
+function placeInOrder(path: string, folders: readonly string[]): readonly [name: string, rank: number] {
+  if (path === 'index.ts' || path === 'internal.ts') return [path, folders.length]
+  if (folders.includes(path)) return [path, folders.indexOf(path)]
+  const folder = posix.dirname(path)
+  return [folder === '.' ? path : folder, folders.indexOf(folder)]
+}
+
+/** A package's manifest, as far as imports are concerned. */
+export interface Manifest {
+  readonly name: string
+  readonly dependencies: readonly string[]
+  readonly exports: readonly string[]
+}
+
+export interface Workspace {
+  /** Folder under `packages/` → manifest, in package order: a package may import those before it. */
+  readonly packages: ReadonlyMap<string, Manifest>
+  /** Packages that may use nothing of the platform. */
+  readonly pure: ReadonlySet<string>
+  /** What test files may import as well: the root's dev dependencies, and entries made for tests, of any package. */
+  readonly forTests: ReadonlySet<string>
+}
+
+/** One finding for each import that leaves its package by a path, breaks the package order or is not declared. */
+export function checkPackages(sources: readonly Source[], workspace: Workspace): readonly Finding[] {
+  return sources.flatMap((source) => {
+    const folder = packageOf(source.path)
+    if (folder === null) return []
+    return importsOf(source).flatMap(({ specifier, line }) => {
+      const why = importProblem(source, folder, specifier, workspace)
+      return why === null ? [] : [{ file: source.path, line, why }]
+    })
+  })
+}
+
+function importProblem(
+  source: Source,
+  folder: string,
+  specifier: string,
+  workspace: Workspace,
+): string | null {
+  const test = isTest(source.path) || source.path.startsWith(`packages/${folder}/test/`)
+  if (isRelative(specifier)) {
+    const inside = resolveImport(source.path, specifier).startsWith(`packages/${folder}/`)
+    return inside ? null : `leaves its package: import ${specifier} by package name`
+  }
+  if (isBuiltin(specifier)) {
+    if (!test && workspace.pure.has(folder)) return `imports ${specifier}: this package is pure`
+    return specifier.startsWith('node:') ? null : `imports ${specifier}: write node:${specifier}`
+  }
+  const name = packageName(specifier)
+  const own = workspace.packages.get(folder)
+  if (own?.name === name && !test) return `imports its own package by name (${specifier}): import the file`
+  if (test && (workspace.forTests.has(name) || workspace.forTests.has(specifier))) return null
+  const sibling = [...workspace.packages].find(([, manifest]) => manifest.name === name)
+  if (sibling !== undefined) return siblingProblem(specifier, folder, workspace)
+  return own?.dependencies.includes(name) ? null : `imports ${name}, which its package.json does not declare`
+}
+
+function siblingProblem(specifier: string, folder: string, { packages }: Workspace): string | null {
+  const order = [...packages.keys()]
+  const name = packageName(specifier)
+  const [target = '', manifest] = [...packages].find(([, { name: other }]) => other === name) ?? []
+  if (target === folder) return null
+  if (order.indexOf(target) > order.indexOf(folder))
+    return `${folder} may not import ${name}: the order is ${order.join(' < ')}`
+  if (!packages.get(folder)?.dependencies.includes(name))
+    return `imports ${name}, which its package.json does not declare`
+  const subpath = `.${specifier.slice(name.length)}`
+  return manifest?.exports.includes(subpath) ? null : `imports ${specifier}, which ${name} does not export`
+}

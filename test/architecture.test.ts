@@ -141,7 +141,7 @@ describe('files', () => {
     expect(tell(checkMachinePaths(readSources(root, files), INVENTED_PATHS))).toBe('')
   })
 
-  it('the lockfile names no registry and misses no platform', () => {
+  it('the lockfile names no registry, hashes every package and misses no platform', () => {
     expect(tell(checkLockfile(JSON.parse(readText(root, 'package-lock.json'))))).toBe('')
   })
 })

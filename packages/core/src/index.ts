@@ -116,20 +116,20 @@ export {
   type View,
   viewOf,
 } from './context/context-view.ts'
+export { cutAtOrAfter, cutAtOrBefore, legalCuts, roundsOf } from './context/cut-points.ts'
 export type { Cleared, Entry } from './context/entry.ts'
 export {
   type Flat,
   flatMessagesOf,
   flatten,
   messagesOf,
-  type OpenCall,
   openCalls,
   repairsOf,
   settlingRecord,
 } from './context/flatten.ts'
 export { type FlatMessage, isShown, partsOf, type Repair, type RepairKind } from './context/message-parts.ts'
 export type { ApiMessage, Payload, Role } from './context/payload.ts'
-export { MISSING_RESULT_TEXT, missingResult } from './context/tool-pairing.ts'
+export { MISSING_RESULT_TEXT, missingResult, type OpenCall } from './context/tool-pairing.ts'
 export {
   addTokens,
   type BilledCall,
@@ -282,7 +282,6 @@ export {
   type ToolUseBlock,
 } from './log/block.ts'
 export { placeOf, recordAt } from './log/branches.ts'
-export { cutAtOrAfter, cutAtOrBefore, legalCuts, roundsOf } from './log/cut-points.ts'
 export { type Decoded, decodeRecord, LOG_VERSION, type LogHeader, newHeader } from './log/decode-record.ts'
 export {
   firstNonJson,
@@ -360,9 +359,18 @@ export {
   type UserMessage,
   type UserRecord,
 } from './log/record.ts'
-export { emptySession, reduce, type Session, sessionOf } from './log/session.ts'
+export { emptySession, historyOf, reduce, type Session, sessionOf } from './log/session.ts'
 export type { TodoItem } from './log/todo-list.ts'
-export type { FileTouch, ToolKind, ToolRun } from './log/tool-calls.ts'
+export {
+  describeToolCall,
+  type FileTouch,
+  plainPath,
+  type Replacement,
+  resultText,
+  type ToolCallFacts,
+  type ToolKind,
+  type ToolRun,
+} from './log/tool-calls.ts'
 export { type ApiCall, apiCalls, type BreakReason, type IsRestart } from './measure/estimator-calls.ts'
 export {
   type EstimatedTurn,
@@ -519,7 +527,6 @@ export {
   hookContext,
   hostCarrier,
   type InvokedSkill,
-  lastList,
   permissionCarrier,
   planCarrier,
   planModeCarrier,
@@ -567,7 +574,6 @@ export {
   type DeltaCarrier,
   deltaCarrier,
 } from './sources/updates.ts'
-export { historyOf } from './summarize/history.ts'
 export {
   type AcceptRules,
   type AnswerRefusal,

@@ -43,13 +43,14 @@ export function nativeEdits(question: NativeQuestion): NativeEdits {
 
 function resultsEdit({ register, policy, scaled, tools }: NativeQuestion, cut: number): ClearResultsEdit {
   const { native, inputs, writeTools } = policy.clear
+  const { isClearable } = register.rules
   return {
     act: 'clear-results',
     triggerTokens: scaled.known ? scaled.nativeTrigger : native.triggerTokens,
     keep: Math.max(native.keepAtLeast, register.calls.length - cut),
     clearAtLeastTokens: Math.max(1, scaled.budgets.clear.nativeClearAtLeast),
-    excludedTools: tools.filter((tool) => !register.rules.isClearable(tool)).toSorted(),
-    clearedInputs: inputs ? writeTools.filter((tool) => tools.includes(tool)) : [],
+    excludedTools: tools.filter((tool) => !isClearable(tool)).toSorted(),
+    clearedInputs: inputs ? writeTools.filter((tool) => tools.includes(tool) && isClearable(tool)) : [],
   }
 }
 

@@ -208,7 +208,7 @@ export function showsFile(
   { remote }: Register,
   { call, isError, isComplete, isCleared }: ToolResult,
 ): boolean {
-  const isFile = call.concern === 'write' || (call.concern === 'read' && call.range === null)
+  const isFile = call.kind === 'write' || (call.kind === 'read' && call.range === null)
   return isFile && !isError && isComplete && !isCleared && remote.get(call.id) === undefined
 }
 
@@ -229,7 +229,7 @@ export function staleMemories(register: Register, pins: readonly string[]): read
 function writtenPlaces({ results }: Register): ReadonlyMap<string, number> {
   const places = new Map<string, number>()
   for (const { call, place, isError } of results) {
-    if (call.concern === 'write' && call.path !== null && !isError) places.set(call.path, place)
+    if (call.kind === 'write' && call.path !== null && !isError) places.set(call.path, place)
   }
   return places
 }

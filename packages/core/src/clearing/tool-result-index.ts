@@ -2,9 +2,9 @@
 
 import type { Entry } from '../context/entry.ts'
 import { List } from '../log/append-list.ts'
-import { type Block, blocksOf, isText, type ToolResultBlock } from '../log/block.ts'
+import type { ToolResultBlock } from '../log/block.ts'
 import { IndexMap, Trie } from '../log/persistent-map.ts'
-import type { CallFacts, LargeInput } from '../log/tool-calls.ts'
+import { isUnchangedNotice, type LargeInput, resultText, type ToolCallFacts } from '../log/tool-calls.ts'
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
@@ -109,7 +109,10 @@ export function sizeOfItem({ tokens, isCleared, call }: ToolResult): number {
 
 // What the register holds of a call, of its result, of a response and of a memory file: plain data.
 
-export interface ToolCall extends CallFacts {
+/** What clearing keeps of `describeToolCall`. */
+export type CallFile = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
+
+export interface ToolCall extends CallFile {
   readonly id: string
   readonly tool: string
   /** The record that made it, and its place in the view. */
@@ -165,7 +168,8 @@ export interface Deletion {
 export interface RegisterRules {
   readonly estimator: Estimator
   readonly isClearable: (tool: string) => boolean
-  readonly isWrite: (tool: string) => boolean
+  /** Tools that write files whatever their input looks like. */
+  readonly writeTools: readonly string[]
   /** Tokens from which an input is large; infinite where inputs are not cleared. */
   readonly largeInput: number
   /** A result that says "as you have it already" and gives no text. */
@@ -186,23 +190,18 @@ export interface RulesQuestion {
 
 export function registerRules(question: RulesQuestion): RegisterRules {
   const { estimator, policy, host, largeInput, isUnchanged = saysUnchanged, isWhole = always } = question
-  const writes = new Set(policy.writeTools)
   return {
     estimator,
     isClearable: clearableTools(policy, host),
-    isWrite: (tool) => writes.has(tool),
+    writeTools: policy.writeTools,
     largeInput: policy.inputs ? largeInput : Number.POSITIVE_INFINITY,
     isUnchanged,
     isWhole,
   }
 }
 
-/** How file tools say that a file is as it was read before. */
-const UNCHANGED = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged since|\[file unchanged)/i
-
 function saysUnchanged({ content }: ToolResultBlock): boolean {
-  const [first, ...rest]: readonly Block[] = content === undefined ? [] : blocksOf(content)
-  return rest.length === 0 && first !== undefined && isText(first) && UNCHANGED.test(first.text)
+  return isUnchangedNotice(resultText(content))
 }
 
 function always(): boolean {
@@ -227,7 +226,7 @@ export interface Supersession {
   readonly open: Trie<List<Answered>>
 }
 
-export interface Answered extends CallFacts {
+export interface Answered extends CallFile {
   readonly id: string
   /** Tool and input, so that the same call made twice is known. */
   readonly sameness: string
@@ -261,31 +260,26 @@ function closed({ superseded, open }: Supersession, key: string, newer: Answered
 
 function reasonFor(older: Answered, newer: Answered): SupersedeReason {
   if (older.isError) return 'made-good'
-  if (newer.concern === 'write') return 'overwritten'
-  return newer.concern === 'read' ? 'read-again' : 'repeated'
+  if (newer.kind === 'write') return 'overwritten'
+  return newer.kind === 'read' ? 'read-again' : 'repeated'
 }
 
 const key = (...parts: readonly string[]): string => parts.join('\n')
 
 /** Where a call waits for the one that makes it worthless. */
-function keysOf({ concern, path, range, sameness, isError }: Answered): readonly string[] {
-  if (path === null || concern === 'other') return [key('same', sameness)]
-  const kind = concern === 'read' ? 'read' : 'edit'
-  const failed = isError ? [key('failed', kind, path)] : []
-  return [key(kind, path), ...(range === null ? [] : [key('range', path, range)]), ...failed]
+function keysOf({ kind, path, range, sameness, isError }: Answered): readonly string[] {
+  if (path === null) return [key('same', sameness)]
+  const act = kind === 'read' ? 'read' : 'edit'
+  const failed = isError ? [key('failed', act, path)] : []
+  return [key(act, path), ...(range === null ? [] : [key('range', path, range)]), ...failed]
 }
 
 /** An edit leaves earlier reads their worth: the rest of the file is still as it was. */
-function closedBy({ concern, path, range, sameness }: Answered): readonly string[] {
-  if (path === null || concern === 'other') return [key('same', sameness)]
-  switch (concern) {
-    case 'read':
-      return [range === null ? key('read', path) : key('range', path, range), key('failed', 'read', path)]
-    case 'write':
-      return [key('read', path), key('edit', path)]
-    case 'edit':
-      return [key('failed', 'edit', path)]
-  }
+function closedBy({ kind, path, range, sameness }: Answered): readonly string[] {
+  if (path === null) return [key('same', sameness)]
+  if (kind === 'write') return [key('read', path), key('edit', path)]
+  if (kind === 'edit') return [key('failed', 'edit', path)]
+  return [range === null ? key('read', path) : key('range', path, range), key('failed', 'read', path)]
 }
 
 // Which tools give results that can be had again; nothing else is ever cleared.

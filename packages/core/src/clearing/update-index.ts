@@ -23,7 +23,7 @@ import {
   type SystemRecord,
   type UserRecord,
 } from '../log/record.ts'
-import { factsOfCall, type LargeInput, largeInputs } from '../log/tool-calls.ts'
+import { describeToolCall, type LargeInput, largeInputs } from '../log/tool-calls.ts'
 import { countOf } from '../tokens/usage.ts'
 import {
   callOf,
@@ -92,7 +92,8 @@ function callFrom(block: ToolUseBlock, { entry, record, place }: Said, within: W
   const { rules } = within.register
   const tool = typeof block.name === 'string' ? block.name : 'unknown'
   const isClearable = rules.isClearable(tool)
-  const isWrite = rules.isWrite(tool)
+  const { kind, path, range } = describeToolCall(tool, block.input, rules)
+  const isWrite = kind === 'write' || kind === 'edit' || rules.writeTools.includes(tool)
   return {
     id: block.id,
     tool,
@@ -100,7 +101,9 @@ function callFrom(block: ToolUseBlock, { entry, record, place }: Said, within: W
     place,
     response: within.response,
     isClearable,
-    ...factsOfCall(block, isWrite),
+    kind,
+    path,
+    range,
     sameness: isClearable ? `${tool}\n${JSON.stringify(block.input)}` : '',
     inputs: isClearable && isWrite ? inputsOf(block, entry, within.register) : [],
   }
@@ -197,8 +200,7 @@ function more({ count, tokens }: Tally, added: number): Tally {
 function withMeaning(register: Register, result: ToolResult): Register {
   const { call, isError, isComplete, pointsAt } = result
   const supersession = supersede(register.supersession, { ...call, isError, isComplete })
-  const isRead =
-    call.path !== null && isComplete && !isError && call.range === null && call.concern !== 'edit'
+  const isRead = call.path !== null && isComplete && !isError && call.range === null && call.kind !== 'edit'
   const newestRead = isRead && call.path !== null ? register.newestRead.set(call.path, call.id) : null
   return {
     ...register,

@@ -33,7 +33,7 @@ import {
   withParts,
 } from './message-parts.ts'
 import type { ApiMessage } from './payload.ts'
-import { callsOf, missingResult, openServerCalls, pairTools } from './tool-pairing.ts'
+import { callsOf, isSettled, missingResult, type OpenCall, pairTools } from './tool-pairing.ts'
 
 export interface Flat {
   /** What has been taken in. */
@@ -46,6 +46,9 @@ export interface Flat {
   /** The messages behind the frozen ones, as they would be sent now. */
   readonly tail: readonly FlatMessage[]
   readonly tailRepairs: readonly Repair[]
+  /** Calls whose result may still come: the client's, and the server's. */
+  readonly waiting: readonly OpenCall[]
+  readonly waitingServer: readonly OpenCall[]
 }
 
 export const FIRST_PROMPT_TEXT = '[The beginning of this conversation is not in its log.]'
@@ -60,16 +63,19 @@ const EMPTY: Flat = {
   drafts: [],
   tail: [],
   tailRepairs: [],
+  waiting: [],
+  waitingServer: [],
 }
 
 /** The messages of a view; with `from`, an earlier state of the same view, only what is new is worked out. */
-export function flatten(view: View, from: Flat = EMPTY): Flat {
+export function flatten(view: Pick<View, 'entries'>, from: Flat = EMPTY): Flat {
   let flat = view.entries.extends(from.entries) ? from : EMPTY
   for (let index = flat.entries.length; index < view.entries.length; index += 1) {
     flat = taken(flat, view.entries.at(index) as Entry)
   }
-  const end = finished(flat)
-  return { ...flat, entries: view.entries, tail: end.messages, tailRepairs: end.repairs }
+  const { messages, repairs, waiting, waitingServer } = finished(flat)
+  const tail = { tail: messages, tailRepairs: repairs, waiting, waitingServer }
+  return { ...flat, ...tail, entries: view.entries }
 }
 
 export function messagesOf(flat: Flat): readonly ApiMessage[] {
@@ -126,13 +132,6 @@ function said(flat: Flat, entry: Entry, response: string, parts: readonly Part[]
   return { ...settled, drafts: [...opened(settled, draft), draft] }
 }
 
-/** Nothing that comes can still change these: no server tool is under way, and no call waits for the next user message. */
-function isSettled(drafts: readonly Draft[]): boolean {
-  const last = drafts.at(-1)
-  const waits = last?.role === 'assistant' && callsOf(last).length > 0
-  return !waits && openServerCalls(drafts).length === 0
-}
-
 function sameResponse(drafts: readonly Draft[], response: string): number {
   for (let index = drafts.length - 1; index >= 0; index -= 1) {
     const draft = drafts[index] as Draft
@@ -177,7 +176,7 @@ function frozen(flat: Flat): Flat {
   return { ...flat, ...next, drafts: [] }
 }
 
-interface Finished {
+interface Finished extends Pick<Flat, 'waiting' | 'waitingServer'> {
   readonly messages: readonly FlatMessage[]
   readonly repairs: readonly Repair[]
   readonly calls: readonly string[]
@@ -191,10 +190,11 @@ function finished(flat: Flat): Finished {
     firsts.push({ kind: 'no-first-prompt', origin: start.origin })
   const plain = withoutBlanks(flat.drafts)
   const known = (id: string): boolean => flat.calls.get(id) !== undefined
-  const paired = pairTools(withWaitingSystem(plain.drafts), known)
+  const { waiting, waitingServer, ...paired } = pairTools(withWaitingSystem(plain.drafts), known)
   const tail = withoutSilentTail(withHomedSystem(paired.drafts))
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
-  return { messages: tail.drafts.map(flatMessageOf), repairs, calls: tail.drafts.flatMap(callsOf) }
+  const messages = tail.drafts.map(flatMessageOf)
+  return { messages, repairs, waiting, waitingServer, calls: tail.drafts.flatMap(callsOf) }
 }
 
 // What no provider takes, mended in a draft: blank text, and a response at the end that says nothing.
@@ -286,30 +286,14 @@ function asReminder(draft: Draft): Draft {
 // Calls that never got their answer get one in the log before the next request goes out, so that what was
 // sent stays what was sent when the real answer comes after all.
 
-export interface OpenCall {
-  readonly id: string
-  /** uuid of the record that holds the call. */
-  readonly origin: string
-}
-
-/** Calls of the newest response that wait. One that the conversation has left behind is answered for good. */
+/** Client calls of the newest response that wait. One that the conversation has left behind is answered for good. */
 export function openCalls(flat: Flat): readonly OpenCall[] {
-  const newest = newestResponses(flat.drafts)
-  const ids = new Set(newest.flatMap(callsOf))
-  // The id alone does not tell: a response may have repeated that of an earlier call, which is answered for good.
-  const origins = new Set(newest.flatMap(({ parts }) => [...parts].map((part) => part.origin)))
-  return flat.tailRepairs.flatMap(({ kind, id, origin }) =>
-    kind === 'missing-result' && id !== undefined && ids.has(id) && origins.has(origin)
-      ? [{ id, origin }]
-      : [],
-  )
+  return flat.waiting
 }
 
-/** The last response, and those right before it. */
-function newestResponses(drafts: readonly Draft[]): readonly Draft[] {
-  const end = drafts.findLastIndex((draft) => draft.role === 'assistant') + 1
-  const start = drafts.slice(0, end).findLastIndex((draft) => draft.role !== 'assistant') + 1
-  return drafts.slice(start, end)
+/** Ids of all calls that wait, the server's included: no cut may part them from the result to come. */
+export function waitingIds({ waiting, waitingServer }: Flat): readonly string[] {
+  return [...waiting, ...waitingServer].map(({ id }) => id)
 }
 
 /** What a record that answers them says; the caller gives it its uuid, parent and time. */

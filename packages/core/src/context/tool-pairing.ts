@@ -1,7 +1,10 @@
 /**
- * Calls and their answers: the only file that knows the rule. Every call of a response is answered in the
- * user message right behind it, every answer has its call there; what is missing is completed, what has no
- * partner is left out, and each such repair is told.
+ * Tool calls and their results: the only file that knows the rule. Every call of a response has its result in the
+ * user message right behind it, and every result has its call there. A missing result is completed, what has no
+ * partner is left out, and each repair is reported.
+ *
+ * A call waits while its result may still come: a client's call until a response follows the user message behind it,
+ * a server's until anything but tool results follows it. A call that repeats an earlier id never waits.
  */
 
 import { List } from '../log/append-list.ts'
@@ -32,9 +35,19 @@ export function missingResult(id: string): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: id, content: MISSING_RESULT_TEXT, is_error: true }
 }
 
+/** A call without a result. */
+export interface OpenCall {
+  readonly id: string
+  /** uuid of the record that holds the call. */
+  readonly origin: string
+}
+
 export interface Paired {
   readonly drafts: readonly Draft[]
   readonly repairs: readonly Repair[]
+  /** Client calls that wait, and server calls that do. */
+  readonly waiting: readonly OpenCall[]
+  readonly waitingServer: readonly OpenCall[]
 }
 
 /** `isKnownCall`: was there such a call in what is finished already? */
@@ -45,12 +58,16 @@ export function pairTools(drafts: readonly Draft[], isKnownCall: (id: string) =>
   const paired: Draft[] = []
   let asked: Draft[] = []
   let group: Draft[] = []
+  let waiting: readonly OpenCall[] = []
+  const waitingServer = openServerCalls(drafts)
   const close = (): void => {
-    paired.push(...answer(asked, group, known, repairs))
+    const answered = answer(asked, group, known, repairs)
+    paired.push(...answered.drafts)
+    waiting = answered.open
     asked = []
     group = []
   }
-  for (const draft of pairServerTools(drafts, repairs)) {
+  for (const draft of pairServerTools(drafts, waitingServer, repairs)) {
     if (draft.role !== 'assistant') {
       group.push(draft)
       continue
@@ -61,7 +78,14 @@ export function pairTools(drafts: readonly Draft[], isKnownCall: (id: string) =>
     for (const id of callsOf(unique)) seen.add(id)
   }
   close()
-  return { drafts: paired.filter((draft) => !isEmpty(draft)), repairs }
+  return { drafts: paired.filter((draft) => !isEmpty(draft)), repairs, waiting, waitingServer }
+}
+
+/** No result that comes can change these messages any more. */
+export function isSettled(drafts: readonly Draft[]): boolean {
+  const last = drafts.at(-1)
+  const mayBeAnswered = last?.role === 'assistant' && callsOf(last).length > 0
+  return !mayBeAnswered && openServerCalls(drafts).length === 0
 }
 
 export function callsOf(draft: Draft): readonly string[] {
@@ -93,7 +117,7 @@ function answer(
   group: readonly Draft[],
   known: (id: string) => boolean,
   repairs: Repair[],
-): readonly Draft[] {
+): { readonly drafts: readonly Draft[]; readonly open: readonly OpenCall[] } {
   const open = new Set(asked.flatMap(callsOf))
   const given: Part[] = []
   for (const part of group.flatMap(resultsOf)) {
@@ -101,8 +125,11 @@ function answer(
     if (open.delete(id)) given.push(part)
     else repairs.push({ kind: strayKind(id, given, known), origin: part.origin, id })
   }
-  for (const id of open) {
-    const origin = originOf(asked, id)
+  const calls = asked.flatMap((draft) => [...draft.parts])
+  const missing = calls.flatMap(({ block, origin }) =>
+    isToolUse(block) && open.has(block.id) ? [{ id: block.id, origin }] : [],
+  )
+  for (const { id, origin } of missing) {
     repairs.push({ kind: 'missing-result', origin, id })
     given.push({ block: missingResult(id), origin })
   }
@@ -110,7 +137,7 @@ function answer(
     draft,
     others: [...draft.parts].filter((part) => !isToolResult(part.block)),
   }))
-  return [...asked, ...placed(given, rest)]
+  return { drafts: [...asked, ...placed(given, rest)], open: missing }
 }
 
 function strayKind(id: string, given: readonly Part[], known: (id: string) => boolean): RepairKind {
@@ -133,22 +160,19 @@ function placed(
     : [{ role: 'user', response: null, parts: List.of(given), whole: null, crossable: true }, ...all]
 }
 
-function originOf(asked: readonly Draft[], id: string): string {
-  const part = asked
-    .flatMap((draft) => [...draft.parts])
-    .find(({ block }) => isToolUse(block) && block.id === id)
-  return part?.origin ?? ''
-}
-
 /** Server tools: call and answer are blocks of the model's own turn and stay or go together. */
-function pairServerTools(drafts: readonly Draft[], repairs: Repair[]): readonly Draft[] {
+function pairServerTools(
+  drafts: readonly Draft[],
+  waiting: readonly OpenCall[],
+  repairs: Repair[],
+): readonly Draft[] {
   const calls = new Set<string>()
-  const open = new Set(openServerCalls(drafts))
+  const kept = new Set([...serverResults(drafts), ...waiting.map(({ id }) => id)])
   return drafts.map((draft) => {
     const parts = [...draft.parts].filter(({ block, origin }) => {
       if (isServerToolUse(block)) {
         calls.add(block.id)
-        if (answeredOrWaiting(drafts, block.id, open)) return true
+        if (kept.has(block.id)) return true
         repairs.push({ kind: 'open-server-call', origin, id: block.id })
         return false
       }
@@ -161,23 +185,18 @@ function pairServerTools(drafts: readonly Draft[], repairs: Repair[]): readonly 
   })
 }
 
-function answeredOrWaiting(drafts: readonly Draft[], id: string, open: ReadonlySet<string>): boolean {
-  return open.has(id) || serverResults(drafts).has(id)
-}
-
 function serverResults(drafts: readonly Draft[]): ReadonlySet<string> {
   const answers = drafts.filter((draft) => draft.role === 'assistant').flatMap((draft) => [...draft.parts])
   return new Set(answers.flatMap(({ block }) => (isServerToolResult(block) ? [block.tool_use_id] : [])))
 }
 
-/** Server calls without answer that the turn may still bring one for: nothing but tool results has come since. */
-export function openServerCalls(drafts: readonly Draft[]): readonly string[] {
+function openServerCalls(drafts: readonly Draft[]): readonly OpenCall[] {
   const answered = serverResults(drafts)
-  const open: string[] = []
+  const open: OpenCall[] = []
   for (const draft of drafts) {
     if (draft.role !== 'assistant' && resultsOf(draft).length < draft.parts.length) open.length = 0
-    for (const { block } of draft.parts)
-      if (isServerToolUse(block) && !answered.has(block.id)) open.push(block.id)
+    for (const { block, origin } of draft.parts)
+      if (isServerToolUse(block) && !answered.has(block.id)) open.push({ id: block.id, origin })
   }
   return open
 }

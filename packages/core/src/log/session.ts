@@ -19,7 +19,7 @@ import {
   type Tree,
 } from './branches.ts'
 import { IndexMap } from './persistent-map.ts'
-import { isKnown, isPrompt, type SessionRecord, type SystemRecord } from './record.ts'
+import { isKnown, isPrompt, type KnownRecord, type SessionRecord, type SystemRecord } from './record.ts'
 
 export interface Session extends Tree {
   /** Indices of the records on the branch of the newest prompt, in order. */
@@ -54,6 +54,21 @@ export function sessionOf(records: Iterable<SessionRecord>): Session {
   let session = emptySession()
   for (const record of records) session = reduce(session, record)
   return session
+}
+
+/**
+ * Every record of the branch, whatever has been compacted since: what facts are read off. Up to the record `before`,
+ * which is not part of it; all of it where that is not on the branch or not given.
+ */
+export function historyOf({ branch, records }: Session, before?: string): readonly KnownRecord[] {
+  const history: KnownRecord[] = []
+  for (const index of branch) {
+    const record = records.at(index)
+    if (record === undefined || !isKnown(record)) continue
+    if (record.uuid === before) break
+    history.push(record)
+  }
+  return history
 }
 
 type Placed = SessionRecord & { readonly uuid: string }

@@ -1,126 +1,212 @@
 import { describe, expect, it } from 'vitest'
-import type { JsonObject } from './json.ts'
+import { contextOf, Disk } from '../../test/carry/world.ts'
+import { Situation } from '../../test/clear/situation.ts'
+import type { Entry } from '../context/entry.ts'
+import { carry } from '../sources/collect.ts'
+import { filesCarrier } from '../sources/file-source.ts'
+import { factsOf } from '../summary/session-facts.ts'
+import type { Json, JsonObject } from './json.ts'
+import { historyOf } from './session.ts'
 import {
-  commandOf,
+  describeToolCall,
   type FileTouch,
-  factsOfCall,
-  kindOf,
+  isUnchangedNotice,
   largeInputs,
+  plainPath,
   stringsIn,
-  type ToolKind,
-  touchesOf,
+  type ToolCallFacts,
 } from './tool-calls.ts'
 
-const edit = (path: string, put: string | null): FileTouch => ({ path, act: 'edit', put })
+type Act = FileTouch['act'] | null
 
-describe('what a call does', () => {
-  it.each<[JsonObject, ToolKind, readonly FileTouch[]]>([
-    [{ file_path: '/a.ts' }, 'read', [{ path: '/a.ts', act: 'read', put: null }]],
-    [{ file_path: '/a.ts', old_string: 'x', new_string: 'y' }, 'edit', [edit('/a.ts', 'y')]],
-    [{ path: '/a.ts', old_str: 'x' }, 'edit', [edit('/a.ts', null)]],
-    [{ file_path: '/a.ts', edits: [{ new_string: 'y' }, { new_string: 'z' }] }, 'edit', [edit('/a.ts', 'z')]],
-    [{ notebook_path: '/a.ipynb', new_source: 'y' }, 'edit', [edit('/a.ipynb', 'y')]],
-    [{ file_path: '/a.ts', content: 'all' }, 'write', [{ path: '/a.ts', act: 'write', put: 'all' }]],
-    [{ pattern: 'x', path: '/src' }, 'search', []],
-    [{ command: 'ls /src' }, 'shell', []],
-    [{ cmd: ['git', 'diff'], workdir: '/' }, 'shell', []],
-    [{ action: { command: ['ls'] } }, 'shell', []],
+const PATH = '/p/a.ts'
+const PATCH = `*** Begin Patch\n*** Update File: ${PATH}\n@@\n-old\n+new\n*** End Patch`
+const ADDED = `*** Begin Patch\n*** Add File: ${PATH}\n+one\n+two\n*** End Patch`
+
+/** What the summary's facts, clearing and the file source each take the call for. */
+async function answersFor(name: string, input: Json): Promise<readonly unknown[]> {
+  const situation = new Situation()
+  // `Situation` takes objects; a tool may be given a plain text too.
+  situation.call(name, input as JsonObject, 'done')
+  const [file] = factsOf(historyOf(situation.teller.session)).files
+  const change = file?.isMade === true ? 'write' : 'edit'
+  const summary = file?.path !== PATH ? null : file.edits > 0 ? change : 'read'
+  const { kind = null, path = null } = situation.register.calls.at(0) ?? {}
+  return [summary, path === PATH ? kind : null, await askFileSource(name, input)]
+}
+
+/** A file that is touched comes back. One whose read is kept comes back only if it was changed since. */
+async function askFileSource(name: string, input: Json): Promise<'read' | 'change' | null> {
+  const reader = new Disk()
+  reader.files.set(PATH, 'now')
+  const situation = new Situation()
+  const isCarried = async (kept: readonly Entry[]): Promise<boolean> => {
+    const { carried } = await carry([filesCarrier({ reader })], contextOf(situation.teller, kept))
+    return carried.some(({ source }) => source === PATH)
+  }
+  situation.call(name, input as JsonObject, 'done')
+  if (!(await isCarried([]))) return null
+  const before = situation.teller.view.entries.length
+  situation.read(PATH, 1)
+  const kept = situation.teller.view.entries.toArray().slice(before)
+  situation.call(name, input as JsonObject, 'done')
+  return (await isCarried(kept)) ? 'change' : 'read'
+}
+
+describe('the summary, clearing and the file source agree on what a call did to a file', () => {
+  it.each<[string, Json, Act]>([
+    ['Read', { file_path: PATH }, 'read'],
+    ['Read', { file_path: PATH, offset: 5, limit: 10 }, 'read'],
+    ['read', { filePath: PATH }, 'read'],
+    ['read_file', { target_file: PATH }, 'read'],
+    ['NotebookRead', { notebook_path: PATH }, 'read'],
+    ['Edit', { file_path: PATH, old_string: 'x', new_string: 'y' }, 'edit'],
+    ['Edit', { file_path: PATH }, 'edit'],
+    ['edit', { filePath: PATH, oldString: 'x', newString: 'y' }, 'edit'],
+    ['edit_file', { path: PATH, edits: [{ oldText: 'x', newText: 'y' }] }, 'edit'],
+    ['MultiEdit', { file_path: PATH, edits: [{ old_string: 'x', new_string: 'y' }] }, 'edit'],
+    ['NotebookEdit', { notebook_path: PATH, new_source: 'y' }, 'edit'],
+    ['Write', { file_path: PATH, content: 'all' }, 'write'],
+    ['write', { filePath: PATH, content: 'all' }, 'write'],
+    ['save', { target_file: PATH, content: 'all' }, 'write'],
+    ['save', { path: PATH, contents: 'all' }, 'write'],
+    ['editor', { command: 'view', path: PATH, view_range: [1, 9] }, 'read'],
+    ['editor', { command: 'create', path: PATH, file_text: 'all' }, 'write'],
+    ['editor', { command: 'str_replace', path: PATH, old_str: 'x', new_str: 'y' }, 'edit'],
+    ['editor', { command: 'insert', path: PATH, insert_line: 3, insert_text: 'y' }, 'edit'],
+    ['editor', { command: 'undo_edit', path: PATH }, 'edit'],
+    ['memory', { command: 'delete', path: PATH }, 'edit'],
+    ['memory', { command: 'rename', old_path: PATH, new_path: '/p/b.ts' }, 'edit'],
+    ['apply_patch', PATCH, 'edit'],
+    ['apply_patch', { input: PATCH }, 'edit'],
+    ['apply_patch', { patch: PATCH }, 'edit'],
+    ['apply_patch', { input: ADDED }, 'write'],
+    ['Grep', { pattern: 'x', path: PATH }, null],
+    ['Glob', { pattern: '*.ts', path: PATH }, null],
+    ['LS', { path: PATH }, null],
+    ['Bash', { command: `cat ${PATH}` }, null],
+    ['exec_command', { cmd: `cat ${PATH}`, workdir: '/p' }, null],
+    ['get_contents', { repo: 'r', path: PATH }, null],
+    ['put_contents', { repo: 'r', path: PATH, content: 'all' }, null],
+    ['TodoWrite', { todos: [] }, null],
+    ['Read', { file_path: ' ' }, null],
+    ['nothing', {}, null],
+    ['nothing', null, null],
+  ])('%s %j: %s', async (name, input, act) => {
+    const isChange = act === 'edit' || act === 'write'
+    expect(await answersFor(name, input)).toEqual([act, act, isChange ? 'change' : act])
+  })
+
+  it('also on tools that policy names', async () => {
+    const named = { readTools: ['Peek'], writeTools: ['Mend'] }
+    const kinds = ['Peek', 'Mend', 'Edit'].map(
+      (name) => describeToolCall(name, { path: PATH, n: 1 }, named).kind,
+    )
+    expect(kinds).toEqual(['read', 'edit', 'read'])
+    expect(describeToolCall('Peek', { path: PATH, text: 'find this' }, named).kind).toBe('read')
+  })
+})
+
+const nothing: ToolCallFacts = {
+  ...{ kind: 'other', path: null, range: null, command: null },
+  ...{ touches: [], edits: [] },
+}
+
+describe('what a call says of itself', () => {
+  it.each<[string, Json, Partial<ToolCallFacts>]>([
+    ['Bash', { command: 'ls /src' }, { kind: 'run', command: 'ls /src' }],
+    ['shell', { command: ['git', 'diff'], workdir: '/' }, { kind: 'run', command: 'git diff' }],
+    ['exec_command', { cmd: 'git diff' }, { kind: 'run', command: 'git diff' }],
+    ['local_shell', { action: { command: ['ls'] } }, { kind: 'run', command: 'ls' }],
+    ['shell', { command: 3 }, {}],
+    ['Grep', { pattern: 'x', path: '/src' }, { kind: 'search' }],
+    ['LS', { path: '/src' }, { kind: 'search' }],
     [
+      'Read',
+      { file_path: '/a', offset: 3, limit: null },
       {
-        command:
-          "apply_patch <<'E'\n*** Update File: src/a.ts\n@@\n-old\n+new\n+line\n*** Delete File: src/b.ts\nE",
+        ...{ kind: 'read', path: '/a', range: '[["offset",3]]' },
+        touches: [{ path: '/a', act: 'read', put: null }],
       },
+    ],
+    [
+      'MultiEdit',
+      {
+        file_path: '/a',
+        edits: [
+          { old_string: 'x', new_string: 'y', replace_all: true },
+          { old_string: 'v', new_string: 'z' },
+        ],
+      },
+      {
+        ...{ kind: 'edit', path: '/a', touches: [{ path: '/a', act: 'edit', put: 'z' }] },
+        edits: [
+          { old: 'x', put: 'y', all: true },
+          { old: 'v', put: 'z', all: false },
+        ],
+      },
+    ],
+    [
+      'Write',
+      { file_path: '/a', content: '*** Update File: /b' },
+      { kind: 'write', path: '/a', touches: [{ path: '/a', act: 'write', put: '*** Update File: /b' }] },
+    ],
+    [
+      'apply_patch',
+      { input: '*** Update File: src/a.ts\n@@\n-old\n+new\n+line\n*** Delete File: src/b.ts\n' },
+      {
+        kind: 'edit',
+        touches: [
+          { path: 'src/a.ts', act: 'edit', put: 'new\nline' },
+          { path: 'src/b.ts', act: 'edit', put: null },
+        ],
+      },
+    ],
+    [
       'shell',
-      [edit('src/a.ts', 'new\nline'), edit('src/b.ts', null)],
+      { command: "apply_patch <<'E'\n*** Add File: src/a.ts\n+new\nE" },
+      {
+        ...{ kind: 'run', command: "apply_patch <<'E'\n*** Add File: src/a.ts\n+new\nE" },
+        touches: [{ path: 'src/a.ts', act: 'write', put: 'new' }],
+      },
     ],
-    [{ todos: [] }, 'other', []],
-    [{}, 'other', []],
-  ])('%j: %s', (input, kind, touches) => {
-    expect([kindOf(input), touchesOf(input, kindOf(input))]).toEqual([kind, touches])
-  })
-
-  it('is nothing where the input is no object', () => {
-    expect([kindOf(null), kindOf('ls'), commandOf([]), touchesOf(null, 'other')]).toEqual([
-      'other',
-      'other',
-      null,
-      [],
-    ])
-  })
-
-  it('is told by the text of its command', () => {
-    expect([commandOf({ command: ['git', 'log'] }), commandOf({ command: 3 })]).toEqual(['git log', null])
+    ['nothing', 'plain text', {}],
+    ['nothing', [], {}],
+  ])('%s %j', (name, input, facts) => {
+    expect(describeToolCall(name, input)).toEqual({ ...nothing, ...facts })
   })
 })
 
-describe('the texts in a value', () => {
-  it('are decoded, in order, without the names of fields', () => {
-    expect(stringsIn({ a: 'one\ntwo', b: [1, 'three', { c: 'four' }], d: null })).toEqual([
-      'one\ntwo',
-      'three',
-      'four',
-    ])
-  })
+it('the texts in a value are decoded, in order, without the names of fields', () => {
+  const value = { a: 'one\ntwo', b: [1, 'three', { c: 'four' }], d: null }
+  expect(stringsIn(value)).toEqual(['one\ntwo', 'three', 'four'])
 })
 
-const call = (input: JsonObject) => ({ type: 'tool_use' as const, id: 'c', name: 'T', input })
+it('large inputs are texts from the figure on', () => {
+  const texts = { content: 'x'.repeat(12), old: 'y'.repeat(8) }
+  const input = { file_path: '/a', ...texts, count: 99, list: ['z'.repeat(99)] }
+  const call = { type: 'tool_use' as const, id: 'c', name: 'T', input }
+  expect(largeInputs(call, 2, (text) => text.length / 4)).toEqual([
+    { field: 'content', tokens: 3 },
+    { field: 'old', tokens: 2 },
+  ])
+})
 
-describe('what a call is about', () => {
-  it.each([
-    ['a whole file', { file_path: '/a' }, false, { concern: 'read', path: '/a', range: null, command: null }],
-    [
-      'a part',
-      { path: '/a', offset: 3 },
-      false,
-      { concern: 'read', path: '/a', range: '[["offset",3]]', command: null },
-    ],
-    [
-      'a limit that is null',
-      { file_path: '/a', limit: null },
-      false,
-      { concern: 'read', path: '/a', range: null, command: null },
-    ],
-    [
-      'a search',
-      { path: '/a', pattern: 'x' },
-      false,
-      { concern: 'other', path: null, range: null, command: null },
-    ],
-    ['a command', { command: 'ls' }, false, { concern: 'other', path: null, range: null, command: 'ls' }],
-    [
-      'a command in words',
-      { command: ['ls', '-l'] },
-      false,
-      { concern: 'other', path: null, range: null, command: 'ls -l' },
-    ],
-    [
-      'a write',
-      { file_path: '/a', content: 'x' },
-      true,
-      { concern: 'write', path: '/a', range: null, command: null },
-    ],
-    [
-      'an edit',
-      { file_path: '/a', old_string: 'x' },
-      true,
-      { concern: 'edit', path: '/a', range: null, command: null },
-    ],
-    ['nothing', {}, true, { concern: 'other', path: null, range: null, command: null }],
-  ] as const)('%s', (_, input, isWrite, facts) => {
-    expect(factsOfCall(call(input), isWrite)).toEqual(facts)
-  })
+it.each([
+  ['FILE_UNCHANGED', true],
+  ['File unchanged since last read. See above.', true],
+  ['<system-reminder>\nFile unchanged since last read', true],
+  ['[file unchanged]', true],
+  ['The file unchanged since May', false],
+])('a result of %j says that the file is unchanged: %s', (result, expected) => {
+  expect(isUnchangedNotice(result)).toBe(expected)
+})
 
-  it('large inputs are texts from the figure on', () => {
-    const input = {
-      file_path: '/a',
-      content: 'x'.repeat(12),
-      old: 'y'.repeat(8),
-      count: 99,
-      list: ['z'.repeat(99)],
-    }
-    expect(largeInputs(call(input), 2, (text) => text.length / 4)).toEqual([
-      { field: 'content', tokens: 3 },
-      { field: 'old', tokens: 2 },
-    ])
-  })
+it.each([
+  ['C:\\p\\a.ts', '/p', 'C:/p/a.ts'],
+  ['./a.ts', null, 'a.ts'],
+  ['a.ts', '/p', '/p/a.ts'],
+  ['/p/x/../a.ts', null, '/p/a.ts'],
+])('the path %j in %j is %j', (path, folder, plain) => {
+  expect(plainPath(path, folder)).toBe(plain)
 })

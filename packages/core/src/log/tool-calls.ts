@@ -1,74 +1,165 @@
 /**
- * What a tool call does to the world, told by the shape of its input rather than by the tool's name: hosts name
- * their tools as they like, and a path beside a replacement is an edit everywhere.
+ * What a tool call read, wrote, edited, ran or searched. The one answer for the summary, clearing and the file
+ * source. The input's shape decides, since hosts name their tools as they like; a list of names decides only where
+ * the shape cannot tell (`Edit {file_path}`).
  */
 
 import { type Block, blocksOf, isText, isToolResult, isToolUse, type ToolUseBlock } from './block.ts'
-import { recordAt } from './branches.ts'
-import { isObject, type Json } from './json.ts'
-import { isKnown, isSyntheticError, type KnownRecord } from './record.ts'
-import type { Session } from './session.ts'
+import { isObject } from './json.ts'
+import { isSyntheticError, type KnownRecord } from './record.ts'
 
-export type ToolKind = 'shell' | 'edit' | 'write' | 'read' | 'search' | 'other'
+/** `write` puts a whole file in place, `edit` changes a part of it, `search` lists or greps, `run` is a shell. */
+export type ToolKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
+
+export interface ToolCallFacts {
+  readonly kind: ToolKind
+  /** The file read, written or edited; null where there is none, or a patch names several. */
+  readonly path: string | null
+  /** Which part of the file is read; null for all of it. */
+  readonly range: string | null
+  /** The command of a `run`. */
+  readonly command: string | null
+  /** Every file the call acts on. A patch names several, also one that a shell applies. */
+  readonly touches: readonly FileTouch[]
+  /** The replacements of an edit, in order; empty where the input does not spell them out. */
+  readonly edits: readonly Replacement[]
+}
 
 /** What a call did to one file. A deletion counts as an edit: the path is still part of the work. */
 export interface FileTouch {
   readonly path: string
   readonly act: 'edit' | 'write' | 'read'
-  /** The text the call put there, where it says so. */
+  /** The text the call put there; null where the input does not say. */
   readonly put: string | null
 }
 
+export interface Replacement {
+  readonly old: string | null
+  readonly put: string | null
+  /** Every occurrence, not only the first. */
+  readonly all: boolean
+}
+
+/** Tools known by name: the defaults of `rehydrate.files.readTools`, and of both lists of write tools. */
+export const READ_TOOLS: readonly string[] = ['Read']
+export const WRITE_TOOLS: readonly string[] = ['Edit', 'MultiEdit', 'Write', 'NotebookEdit']
+
+/** Both policy tables fit: `policy.clear` and `policy.rehydrate.files`. */
+export interface FileTools {
+  readonly readTools?: readonly string[]
+  readonly writeTools?: readonly string[]
+}
+
 const PATHS = ['file_path', 'path', 'filePath', 'notebook_path', 'target_file', 'filename']
-const REPLACEMENTS = ['new_string', 'new_str', 'new_source', 'newText', 'insert_text', 'replacement']
+const OLD_TEXTS = ['old_string', 'old_str', 'oldString', 'oldText']
+const NEW_TEXTS = [
+  ...['new_string', 'new_str', 'newString', 'newText'],
+  ...['new_source', 'insert_text', 'replacement'],
+]
 const CONTENTS = ['content', 'contents', 'file_text', 'text']
 const QUERIES = ['pattern', 'query', 'glob', 'regex']
 const COMMANDS = ['command', 'cmd', 'script']
+const PATCHES = ['input', 'patch', 'patchText']
+const RANGES = ['offset', 'limit', 'pages', 'view_range', 'start_line', 'end_line']
+/** Beside one of these a path is not on this machine. */
+const REMOTES = ['url', 'repo', 'bucket', 'host']
 
-const PATCHED = /^\*\*\* (Update|Add|Delete) File: (.+)$/gm
+/** Anthropic's text editor and memory tools: a subcommand where a shell has its command. */
+const EDITOR_COMMANDS: ReadonlyMap<string, 'read' | 'write' | 'edit'> = new Map([
+  ['view', 'read'],
+  ['create', 'write'],
+  ['str_replace', 'edit'],
+  ['insert', 'edit'],
+  ['undo_edit', 'edit'],
+  ['delete', 'edit'],
+  ['rename', 'edit'],
+])
 
-export function kindOf(input: Json): ToolKind {
-  if (!isObject(input)) return 'other'
-  if (commandOf(input) !== null) return 'shell'
-  const path = textField(input, PATHS)
-  if (path !== null && isEdit(input)) return 'edit'
-  if (path !== null && textField(input, CONTENTS) !== null) return 'write'
-  if (textField(input, QUERIES) !== null) return 'search'
-  return path === null ? 'other' : 'read'
+/** Tools that list a folder: their path alone would look like a read. */
+const LISTING = /^(?:ls|list|list_?(?:dir|directory|files))$/i
+
+const PATCHED_FILE = /^\*\*\* (Update|Add|Delete) File: (.+)$/gm
+
+type Input = Readonly<Record<string, unknown>>
+
+/** `tools`: tools that read or write files whatever their input looks like, as `rehydrate.files` or `clear` of the policy. */
+export function describeToolCall(name: string, input: unknown, tools: FileTools = {}): ToolCallFacts {
+  const fields: Input = isObject(input) ? input : { input }
+  const path = pathIn(fields)
+  const act = path === null ? null : fileAct(name, fields, tools)
+  if (path !== null && act !== null) return describeFileCall(path, act, fields)
+  const command = commandIn(fields)
+  const touches = patchedFiles(command ?? (path === null ? textField(fields, PATCHES) : null) ?? '')
+  if (command !== null) return { ...NOTHING, kind: 'run', command, touches }
+  if (touches.length === 0) return { ...NOTHING, kind: isSearch(name, fields) ? 'search' : 'other' }
+  const kind = touches.every((touch) => touch.act === 'write') ? 'write' : 'edit'
+  return { ...NOTHING, kind, touches, path: touches.length === 1 ? (touches[0]?.path ?? null) : null }
 }
 
-/** The command of a shell call as one text, or null. */
-export function commandOf(input: Json): string | null {
-  if (!isObject(input)) return null
-  const action = isObject(input.action) ? commandOf(input.action as Json) : null
+const NOTHING = { path: null, range: null, command: null, touches: [], edits: [] } as const
+
+function describeFileCall(path: string, act: FileTouch['act'], input: Input): ToolCallFacts {
+  const edits = act === 'edit' ? replacementsIn(input) : []
+  const puts = { read: null, write: textField(input, CONTENTS), edit: edits.at(-1)?.put ?? null }
+  const range = act === 'read' ? rangeIn(input) : null
+  return { kind: act, path, range, command: null, touches: [{ path, act, put: puts[act] }], edits }
+}
+
+/** What a call with a path does to that file; null where it runs or searches something else. */
+function fileAct(name: string, input: Input, tools: FileTools): FileTouch['act'] | null {
+  const editor = typeof input.command === 'string' ? EDITOR_COMMANDS.get(input.command) : undefined
+  if (editor !== undefined) return editor
+  if (commandIn(input) !== null) return null
+  const { readTools = READ_TOOLS, writeTools = WRITE_TOOLS } = tools
+  if (readTools.includes(name)) return 'read'
+  const isWrite = textField(input, CONTENTS) !== null
+  if (writeTools.includes(name)) return isWrite ? 'write' : 'edit'
+  if (REMOTES.some((field) => input[field] !== undefined)) return null
+  if (replacementsIn(input).length > 0) return 'edit'
+  if (isWrite) return 'write'
+  return isSearch(name, input) ? null : 'read'
+}
+
+function isSearch(name: string, input: Input): boolean {
+  return LISTING.test(name) || textField(input, QUERIES) !== null
+}
+
+function pathIn(input: Input): string | null {
+  const path = textField(input, input.command === 'rename' ? ['old_path'] : PATHS)
+  return path === null || path.trim() === '' ? null : path
+}
+
+/** One text, or a list of words; OpenAI's local shell puts it under `action`. */
+function commandIn(input: Input): string | null {
   for (const name of COMMANDS) {
     const value = input[name]
     if (typeof value === 'string') return value
     if (Array.isArray(value) && value.every((part) => typeof part === 'string')) return value.join(' ')
   }
-  return action
+  return isObject(input.action) ? commandIn(input.action) : null
 }
 
-/** The files a call names as its object; of a patch, every file in it. */
-export function touchesOf(input: Json, kind: ToolKind): readonly FileTouch[] {
-  const patched = patchedFiles(input)
-  if (patched.length > 0) return patched
-  const path = isObject(input) ? textField(input, PATHS) : null
-  if (path === null || !isObject(input)) return []
-  if (kind === 'edit') return [{ path, act: 'edit', put: replacementOf(input) }]
-  if (kind === 'write') return [{ path, act: 'write', put: textField(input, CONTENTS) }]
-  return kind === 'read' ? [{ path, act: 'read', put: null }] : []
+function rangeIn(input: Input): string | null {
+  const given = RANGES.filter((field) => input[field] !== undefined && input[field] !== null)
+  return given.length === 0 ? null : JSON.stringify(given.map((field) => [field, input[field]]))
 }
 
-function patchedFiles(input: Json): readonly FileTouch[] {
-  return stringsIn(input).flatMap((text) => {
-    if (!text.includes('*** ')) return []
-    const heads = [...text.matchAll(PATCHED)]
-    return heads.map((head, index) => {
-      const [line, verb, path = ''] = head
-      const body = text.slice(head.index + line.length, heads[index + 1]?.index)
-      return { path: path.trim(), act: verb === 'Add' ? 'write' : 'edit', put: addedLines(body) }
-    })
+function replacementsIn(input: Input): readonly Replacement[] {
+  const edits: readonly unknown[] = Array.isArray(input.edits) ? input.edits : [input]
+  return edits.filter(isObject).flatMap((edit) => {
+    const [old, put] = [textField(edit, OLD_TEXTS), textField(edit, NEW_TEXTS)]
+    if (old === null && put === null) return []
+    return [{ old, put, all: edit.replace_all === true || edit.replaceAll === true }]
+  })
+}
+
+/** The files of a patch in Codex's format. */
+function patchedFiles(patch: string): readonly FileTouch[] {
+  const heads = [...patch.matchAll(PATCHED_FILE)]
+  return heads.map((head, index) => {
+    const [line, verb, path = ''] = head
+    const body = patch.slice(head.index + line.length, heads[index + 1]?.index)
+    return { path: path.trim(), act: verb === 'Add' ? 'write' : 'edit', put: addedLines(body) }
   })
 }
 
@@ -77,19 +168,7 @@ function addedLines(patch: string): string | null {
   return added.length === 0 ? null : added.map((line) => line.slice(1)).join('\n')
 }
 
-function isEdit(input: Readonly<Record<string, unknown>>): boolean {
-  return replacementOf(input) !== null || 'old_string' in input || 'old_str' in input
-}
-
-/** Of several edits in one call, the last. */
-function replacementOf(input: Readonly<Record<string, unknown>>): string | null {
-  const one = textField(input, REPLACEMENTS)
-  if (one !== null || !Array.isArray(input.edits)) return one
-  const last: unknown = input.edits.at(-1)
-  return isObject(last) ? textField(last, REPLACEMENTS) : null
-}
-
-function textField(input: Readonly<Record<string, unknown>>, names: readonly string[]): string | null {
+function textField(input: Input, names: readonly string[]): string | null {
   for (const name of names) {
     const value = Object.hasOwn(input, name) ? input[name] : null
     if (typeof value === 'string') return value
@@ -110,16 +189,12 @@ export function stringsIn(value: unknown): readonly string[] {
   return found
 }
 
-// Tool calls with what came of them, in the order they were made: what most facts of a session are read off.
+// Tool calls with their results, in the order of the calls.
 
-export interface ToolRun {
+export interface ToolRun extends ToolCallFacts {
   readonly id: string
   readonly name: string
   readonly input: unknown
-  readonly kind: ToolKind
-  /** Of a shell call. */
-  readonly command: string | null
-  readonly touches: readonly FileTouch[]
   /** Uuid of the record that made the call. */
   readonly uuid: string
   /** Place of that record in the history, and of the one with the result; null while it has none. */
@@ -131,52 +206,48 @@ export interface ToolRun {
 }
 
 /** `history`: the records of the branch in order, from the first to the last one that counts. */
-export function toolRunsOf(history: readonly KnownRecord[]): readonly ToolRun[] {
+export function toolRunsOf(history: readonly KnownRecord[], tools: FileTools = {}): readonly ToolRun[] {
   const runs: ToolRun[] = []
   const byId = new Map<string, number>()
   history.forEach((record, place) => {
     if ((record.type !== 'assistant' && record.type !== 'user') || isSyntheticError(record)) return
     for (const block of blocksOf(record.message.content)) {
-      if (record.type === 'assistant') enterCall(runs, byId, { block, record, place })
-      else enterResult(runs, byId, { block, record, place })
+      if (record.type === 'user') enterResult(runs, byId, { block, record, place })
+      else if (isToolUse(block) && !byId.has(block.id)) {
+        byId.set(block.id, runs.length)
+        runs.push(startRun(block, { uuid: record.uuid, place }, tools))
+      }
     }
   })
   return runs
 }
 
-interface Found {
+/** Has its result, and that is no failure. */
+export function hasSucceeded({ answeredAt, failed }: ToolRun): boolean {
+  return answeredAt !== null && !failed
+}
+
+function startRun(block: ToolUseBlock, at: Pick<ToolRun, 'uuid' | 'place'>, tools: FileTools): ToolRun {
+  const name = typeof block.name === 'string' ? block.name : 'unknown'
+  const facts = describeToolCall(name, block.input, tools)
+  const open = { answeredAt: null, resultUuid: null, result: '', failed: false }
+  return { id: block.id, name, input: block.input, ...facts, ...at, ...open }
+}
+
+interface FoundResult {
   readonly block: Block
   readonly record: KnownRecord
   readonly place: number
 }
 
-function enterCall(runs: ToolRun[], byId: Map<string, number>, { block, record, place }: Found): void {
-  if (!isToolUse(block) || byId.has(block.id)) return
-  const kind = kindOf(block.input)
-  byId.set(block.id, runs.length)
-  runs.push({
-    id: block.id,
-    name: typeof block.name === 'string' ? block.name : 'unknown',
-    input: block.input,
-    kind,
-    command: kind === 'shell' ? commandOf(block.input) : null,
-    touches: touchesOf(block.input, kind),
-    uuid: record.uuid,
-    place,
-    answeredAt: null,
-    resultUuid: null,
-    result: '',
-    failed: false,
-  })
-}
-
-function enterResult(runs: ToolRun[], byId: Map<string, number>, { block, record, place }: Found): void {
+function enterResult(runs: ToolRun[], byId: Map<string, number>, found: FoundResult): void {
+  const { block, record, place } = found
   if (!isToolResult(block)) return
   const at = byId.get(block.tool_use_id)
   const run = at === undefined ? undefined : runs[at]
   if (at === undefined || run === undefined || run.answeredAt !== null) return
   const result = resultText(block.content)
-  const failed = block.is_error === true || (run.kind === 'shell' && exitedBadly(result))
+  const failed = block.is_error === true || (run.kind === 'run' && exitedBadly(result))
   runs[at] = { ...run, answeredAt: place, resultUuid: record.uuid, result, failed }
 }
 
@@ -186,69 +257,21 @@ export function resultText(content: unknown): string {
   return content.flatMap((block: Block) => (isText(block) ? [block.text] : [])).join('\n')
 }
 
-/** Programs that do not mark a failed command say its exit code above the output. */
+/** How file tools say that a file is as it was read before, instead of giving its text. */
+const UNCHANGED = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged since|\[file unchanged)/i
+
+export function isUnchangedNotice(result: string): boolean {
+  return UNCHANGED.test(result)
+}
+
+/** Programs that do not mark a failed command give its exit code above the output. */
 const EXIT = /^(?:Exit code:|Process exited with code) (-?\d+)$/m
-/** Nothing said behind that: a search that found nothing, a test that was not true. */
+/** No output below it: a search that found nothing, a test that was false. */
 const SILENT = /(?:^|\n)Output:\s*$/
 
 function exitedBadly(result: string): boolean {
   const code = EXIT.exec(result.slice(0, 400))?.[1]
   return code !== undefined && Number(code) !== 0 && !SILENT.test(result.slice(-200))
-}
-
-// What a tool call is about: the file it reads or writes, the command it runs, and which of its inputs are large.
-
-/** `write` holds the whole file, `edit` a part of it. */
-export type Concern = 'read' | 'write' | 'edit' | 'other'
-
-export interface CallFacts {
-  readonly concern: Concern
-  /** The file, for reads, writes and edits. */
-  readonly path: string | null
-  /** Which part of the file is read; null for all of it. */
-  readonly range: string | null
-  readonly command: string | null
-}
-
-/** Fields that say which part of a file is wanted. */
-const RANGE = ['offset', 'limit', 'pages', 'view_range', 'start_line', 'end_line']
-/** Fields that make a `path` the root of a search. */
-const SEARCH = ['pattern', 'query', 'regex', 'command']
-
-export function factsOfCall(block: ToolUseBlock, isWriteTool: boolean): CallFacts {
-  const input = isObject(block.input) ? block.input : {}
-  const path = pathOf(input, isWriteTool)
-  return {
-    concern: concernOf(input, path, isWriteTool),
-    path,
-    range: path === null || isWriteTool ? null : rangeOf(input),
-    command: commandOfToolCall(input.command),
-  }
-}
-
-type Input = Readonly<Record<string, unknown>>
-
-function pathOf(input: Input, isWriteTool: boolean): string | null {
-  const isSearch = !isWriteTool && SEARCH.some((field) => input[field] !== undefined)
-  const path = input.file_path ?? (isSearch ? undefined : input.path)
-  return typeof path === 'string' ? path : null
-}
-
-function concernOf(input: Input, path: string | null, isWriteTool: boolean): Concern {
-  if (path === null) return 'other'
-  if (!isWriteTool) return 'read'
-  return typeof input.content === 'string' || typeof input.file_text === 'string' ? 'write' : 'edit'
-}
-
-function rangeOf(input: Input): string | null {
-  const given = RANGE.filter((field) => input[field] !== undefined && input[field] !== null)
-  return given.length === 0 ? null : JSON.stringify(given.map((field) => [field, input[field]]))
-}
-
-/** A shell takes its command as one text, or as a list of words. */
-function commandOfToolCall(command: unknown): string | null {
-  if (typeof command === 'string') return command
-  return Array.isArray(command) ? command.map(String).join(' ') : null
 }
 
 export interface LargeInput {
@@ -272,36 +295,7 @@ export function largeInputs(
   })
 }
 
-// The calls of a conversation that went well, newest first: what carriers learn from its records.
-
-export interface WalkedCall {
-  readonly call: ToolUseBlock
-  /** Of the record that holds the call. */
-  readonly index: number
-}
-
-/** Along the branch that counts. Calls that failed or have no answer are left out. */
-export function* callsNewestFirst(session: Session, tools: ReadonlySet<string>): Generator<WalkedCall> {
-  const answered = new Set<string>()
-  for (let position = session.branch.length - 1; position >= 0; position -= 1) {
-    const index = session.branch.at(position) ?? 0
-    const blocks = blocksAt(session, index)
-    for (const block of blocks)
-      if (isToolResult(block) && block.is_error !== true) answered.add(block.tool_use_id)
-    for (const call of blocks.filter(isToolUse).reverse())
-      if (tools.has(call.name) && answered.has(call.id)) yield { call, index }
-  }
-}
-
-function blocksAt(session: Session, index: number): readonly Block[] {
-  const record = recordAt(session, index)
-  if (!isKnown(record) || (record.type !== 'user' && record.type !== 'assistant')) return []
-  return blocksOf(record.message.content)
-}
-
-// Paths as text: one spelling for each, and whether one is a memory file.
-
-/** Absolute where `folder` is given, `/` between the parts, no `.` or `..`. Links are the disk's to follow. */
+/** One spelling for each path: absolute where `folder` is given, `/` between the parts, no `.` or `..`. Follows no links. */
 export function plainPath(path: string, folder: string | null = null): string {
   const given = path.replaceAll('\\', '/')
   const isAbsolute = given.startsWith('/') || /^[A-Za-z]:\//.test(given)
@@ -312,25 +306,4 @@ export function plainPath(path: string, folder: string | null = null): string {
     else if (part !== '' && part !== '.') parts.push(part)
   }
   return `${whole.startsWith('/') ? '/' : ''}${parts.join('/')}`
-}
-
-/** Does `path` end in `name`: a name, several parts of a path, or with `*` for any part of one? */
-export function endsIn(path: string, name: string): boolean {
-  const wanted = name.split('/').filter((part) => part !== '')
-  const given = plainPath(path).split('/').slice(-wanted.length)
-  return given.length === wanted.length && wanted.every((part, index) => isLike(given[index] ?? '', part))
-}
-
-function isLike(part: string, pattern: string): boolean {
-  const [first = '', ...rest] = pattern.split('*')
-  if (rest.length === 0) return part === pattern
-  if (!part.startsWith(first)) return false
-  const last = rest.at(-1) ?? ''
-  let at = first.length
-  for (const piece of rest.slice(0, -1)) {
-    const found = part.indexOf(piece, at)
-    if (found === -1) return false
-    at = found + piece.length
-  }
-  return part.endsWith(last) && part.length - last.length >= at
 }

@@ -4,6 +4,8 @@
  */
 
 import { isObject } from '../log/json.ts'
+import { TODO_TOOLS } from '../log/todo-list.ts'
+import { READ_TOOLS, WRITE_TOOLS } from '../log/tool-calls.ts'
 import {
   amount,
   count,
@@ -134,7 +136,7 @@ export interface NativePolicy {
 export interface ClearPolicy {
   /** Tools whose results can be had again. Nothing else is ever cleared. */
   readonly tools: readonly string[]
-  /** Those of `tools` whose inputs hold whole files, and may be cleared too. */
+  /** Tools that write files whatever their input looks like. Their large inputs may be cleared, if `tools` names them. */
   readonly writeTools: readonly string[]
   /** MCP tools: clearable where their annotations say read-only, or never. */
   readonly mcp: 'read-only' | 'never'
@@ -148,7 +150,7 @@ export interface ClearPolicy {
   readonly expectedCallsOneHour: number
   /** Results that a later call made worthless go before merely old ones. */
   readonly supersededFirst: boolean
-  /** Clear large inputs of `writeTools`. */
+  /** Clear large inputs of calls that write files. */
   readonly inputs: boolean
   /** Tokens from which an input is large. */
   readonly largeInputTokens: number
@@ -165,7 +167,7 @@ const ways: readonly ClearingWay[] = ['idle', 'budget', 'cached', 'native']
 
 export const clearFields: Fields<ClearPolicy> = {
   tools: field<readonly string[]>(tools, listOf(name())),
-  writeTools: field<readonly string[]>(['Edit', 'Write'], listOf(name())),
+  writeTools: field(WRITE_TOOLS, listOf(name())),
   mcp: field('read-only', oneOf('read-only', 'never')),
   ways: field(ways, listOf(oneOf('idle', 'budget', 'cached', 'native'))),
   priceGate: field(true, flag()),
@@ -421,9 +423,9 @@ export interface RehydratePolicy {
     readonly eachTokens: number
     /** Tokens of all; one that does not fit is skipped and the next tried. */
     readonly totalTokens: number
-    /** Tools that read a file; the path is in `file_path`, `notebook_path` or `path` of their input. */
+    /** Tools that read a file whatever their input looks like; other calls are known by their input. */
     readonly readTools: readonly string[]
-    /** Tools that change one. */
+    /** Tools that change a file whatever their input looks like. */
     readonly writeTools: readonly string[]
   }
   /** Skills in use, newest first. */
@@ -441,7 +443,7 @@ export interface RehydratePolicy {
     readonly totalTokens: number
   }
   readonly todos: boolean
-  /** Tools whose input is the whole todo list, where the host does not give it. */
+  /** Tools whose input is the whole todo list whatever it looks like, where the host does not give it. */
   readonly todoTools: readonly string[]
   /** The plan file, in full. */
   readonly plan: boolean
@@ -472,13 +474,13 @@ export const rehydrateFields: Fields<RehydratePolicy> = {
     count: field(5, count()),
     eachTokens: field(5_000, count(1)),
     totalTokens: field(50_000, count()),
-    readTools: field<readonly string[]>(['Read'], listOf(name())),
-    writeTools: field<readonly string[]>(['Edit', 'MultiEdit', 'Write', 'NotebookEdit'], listOf(name())),
+    readTools: field(READ_TOOLS, listOf(name())),
+    writeTools: field(WRITE_TOOLS, listOf(name())),
   },
   skills: { eachTokens: field(5_000, count(1)), totalTokens: field(25_000, count()) },
   host: { eachTokens: field(5_000, count(1)), totalTokens: field(10_000, count()) },
   todos: field(true, flag()),
-  todoTools: field<readonly string[]>(['TodoWrite'], listOf(name())),
+  todoTools: field(TODO_TOOLS, listOf(name())),
   plan: field(true, flag()),
   planMode: field(true, flag()),
   agents: field(true, flag()),

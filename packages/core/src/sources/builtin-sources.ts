@@ -3,8 +3,9 @@
 import type { Entry } from '../context/entry.ts'
 import { textOfAttachment } from '../context/message-parts.ts'
 import { blocksOf } from '../log/block.ts'
-import { isObject } from '../log/json.ts'
-import { callsNewestFirst } from '../log/tool-calls.ts'
+import { historyOf } from '../log/session.ts'
+import { readTodos } from '../log/todo-list.ts'
+import { toolRunsOf } from '../log/tool-calls.ts'
 import type { Sheddable } from '../policy/policy.ts'
 import { headWithin } from '../summary/truncate-text.ts'
 import {
@@ -84,7 +85,7 @@ export function permissionCarrier(read: () => Given<string | null>): Carrier {
   })
 }
 
-// The todo list, all of it, from its source of truth: the host, or the last call that wrote it.
+// The todo list, all of it, from its source of truth: the host, or the calls that wrote it.
 
 export interface Todo {
   readonly content: string
@@ -109,11 +110,14 @@ export function todosCarrier({ read, tellsChanges = false }: TodosOptions = {}):
 }
 
 function fromRecords(context: CarryContext): readonly Offer[] {
-  const last = lastList(context)
-  if (last === null) return []
-  if (isIn(context.kept, last.callId))
-    return [{ id: '', why: `the call ${last.callId} is among the kept messages` }]
-  return offersOf(last.todos, context, last.callId)
+  const { session, policy, kept } = context
+  const list = readTodos(toolRunsOf(historyOf(session)), policy.rehydrate.todoTools)
+  if (list === null) return []
+  const { items, callId, isWhole } = list
+  // The newest of several updates shows one task, not the list.
+  if (isWhole && isIn(kept, callId)) return [{ id: '', why: `the call ${callId} is among the kept messages` }]
+  const todos = items.map(({ text, status }) => ({ content: text, status }))
+  return offersOf(todos, context, callId)
 }
 
 /** None when empty. */
@@ -122,33 +126,6 @@ function offersOf(todos: readonly Todo[], { moment }: CarryContext, source: stri
   const content = todos.map(({ content: text, status }) => `[${status}] ${text}`).join('\n')
   const context = moment === 'compaction' ? { context: 'post-compact' } : {}
   return [{ id: '', attachment: { type: 'todo', content, itemCount: todos.length, ...context }, source }]
-}
-
-/** The newest list that was written; null where none ever was. */
-export function lastList({ session, policy }: Pick<CarryContext, 'session' | 'policy'>): {
-  readonly todos: readonly Todo[]
-  readonly callId: string
-} | null {
-  for (const { call } of callsNewestFirst(session, new Set(policy.rehydrate.todoTools))) {
-    const todos = todosIn(call.input)
-    if (todos !== null) return { todos, callId: call.id }
-  }
-  return null
-}
-
-/** Under whatever name the list goes: the first field that is one. */
-function todosIn(input: unknown): readonly Todo[] | null {
-  if (!isObject(input)) return null
-  const list = Object.values(input).find((value) => Array.isArray(value))
-  return Array.isArray(list) ? list.flatMap(todoOf) : null
-}
-
-function todoOf(item: unknown): readonly Todo[] {
-  if (typeof item === 'string') return [{ content: item, status: 'pending' }]
-  if (!isObject(item)) return []
-  const content = [item.content, item.text, item.title, item.subject].find((text) => typeof text === 'string')
-  const status = typeof item.status === 'string' ? item.status : item.done === true ? 'completed' : 'pending'
-  return typeof content === 'string' ? [{ content, status }] : []
 }
 
 /** A call whose input was cleared shows no list. */

@@ -4,11 +4,16 @@
  */
 
 import type { Entry } from '../context/entry.ts'
-import { type Block, blocksOf, isToolResult, isToolUse } from '../log/block.ts'
-import { isObject } from '../log/json.ts'
-import type { Session } from '../log/session.ts'
-import { callsNewestFirst, endsIn, plainPath } from '../log/tool-calls.ts'
-import type { RehydratePolicy } from '../policy/policy.ts'
+import { blocksOf, isToolResult, isToolUse } from '../log/block.ts'
+import { historyOf, type Session } from '../log/session.ts'
+import {
+  type FileTools,
+  hasSucceeded,
+  isUnchangedNotice,
+  plainPath,
+  resultText,
+  toolRunsOf,
+} from '../log/tool-calls.ts'
 import type { Carrier, CarryContext, Offer } from './context-source.ts'
 
 export type FileRead =
@@ -77,16 +82,11 @@ async function* renderFiles(options: FilesOptions, context: CarryContext): Async
 
 /** Newest first, each once, less what the kept messages show. */
 function candidates(options: FilesOptions, { session, kept, policy }: CarryContext): ReadonlySet<string> {
-  const { folder = null, recent, isStub = isUnchangedStub } = options
-  const touches = touchesOf(session, policy.rehydrate.files, folder)
+  const { folder = null, recent, isStub = isUnchangedNotice } = options
+  const touches = findTouches(session, policy.rehydrate.files, folder)
   const shown = shownFiles(touches, [...kept], isStub)
   const paths = recent?.().map((path) => plainPath(path, folder)) ?? touches.map(({ path }) => path)
   return new Set(paths.filter((path) => !shown.has(path)))
-}
-
-/** The words with which a read is answered whose content stands further up. */
-export function isUnchangedStub(text: string): boolean {
-  return /^\s*(<system-reminder>\s*)?(FILE_UNCHANGED|File unchanged since last read)/i.test(text)
 }
 
 function neverOf(
@@ -96,6 +96,27 @@ function neverOf(
   const own = new Set((never?.() ?? []).map((path) => plainPath(path, folder)))
   return (path) =>
     own.has(plainPath(path, folder)) || [...memory.names, ...memory.rules].some((name) => endsIn(path, name))
+}
+
+/** Does `path` end in `name`: a name, several parts of a path, or with `*` for any part of one? */
+function endsIn(path: string, name: string): boolean {
+  const wanted = name.split('/').filter((part) => part !== '')
+  const given = plainPath(path).split('/').slice(-wanted.length)
+  return given.length === wanted.length && wanted.every((part, index) => isLike(given[index] ?? '', part))
+}
+
+function isLike(part: string, pattern: string): boolean {
+  const [first = '', ...rest] = pattern.split('*')
+  if (rest.length === 0) return part === pattern
+  if (!part.startsWith(first)) return false
+  const last = rest.at(-1) ?? ''
+  let at = first.length
+  for (const piece of rest.slice(0, -1)) {
+    const found = part.indexOf(piece, at)
+    if (found === -1) return false
+    at = found + piece.length
+  }
+  return part.endsWith(last) && part.length - last.length >= at
 }
 
 function offerOf(path: string, { text, bytes, isWhole }: FileRead & { readonly ok: true }): Offer {
@@ -112,26 +133,22 @@ export interface Touch {
   readonly path: string
   readonly isWrite: boolean
   readonly callId: string
-  /** Of the record that holds the call. */
+  /** Place of the call's record in the history. */
   readonly index: number
 }
 
-type FileTools = Pick<RehydratePolicy['files'], 'readTools' | 'writeTools'>
-
-/** Newest first, a file as often as it was touched. */
-export function touchesOf(session: Session, tools: FileTools, folder: string | null): readonly Touch[] {
-  const names = new Set([...tools.readTools, ...tools.writeTools])
-  return [...callsNewestFirst(session, names)].flatMap(({ call, index }) => {
-    const path = pathIn(call.input)
-    const isWrite = tools.writeTools.includes(call.name)
-    return path === null ? [] : [{ path: plainPath(path, folder), isWrite, callId: call.id, index }]
-  })
-}
-
-function pathIn(input: unknown): string | null {
-  if (!isObject(input)) return null
-  const path = input.file_path ?? input.notebook_path ?? input.path
-  return typeof path === 'string' && path.trim() !== '' ? path : null
+/** Newest first, a file as often as it was touched. Calls that failed or have no result are left out. */
+function findTouches(session: Session, tools: FileTools, folder: string | null): readonly Touch[] {
+  const runs = toolRunsOf(historyOf(session), tools).filter(hasSucceeded)
+  const touches = runs.flatMap((run) =>
+    run.touches.map(({ path, act }) => ({
+      path: plainPath(path, folder),
+      isWrite: act !== 'read',
+      callId: run.id,
+      index: run.place,
+    })),
+  )
+  return touches.toReversed()
 }
 
 /**
@@ -162,15 +179,10 @@ function answeredWithContent(kept: readonly Entry[], isStub: (text: string) => b
       : blocksOf(record.message.content)
           .filter(isToolResult)
           .filter(({ tool_use_id: id }) => !cleared?.results.some((result) => result.id === id))
-          .filter(({ content = '' }) => !isStub(textIn(content)))
+          .filter(({ content }) => !isStub(resultText(content)))
           .map(({ tool_use_id: id }) => id),
   )
   return new Set(ids)
-}
-
-function textIn(content: string | readonly Block[]): string {
-  const texts = blocksOf(content).flatMap(({ text }) => (typeof text === 'string' ? [text] : []))
-  return texts.join('\n')
 }
 
 function callsIn(kept: readonly Entry[]): ReadonlySet<string> {

@@ -3,7 +3,7 @@
  * the facts, and what it does not hold is added from them within budgets, in one labelled place at its end.
  */
 
-import { isOpen, type TodoItem } from '../log/todo-list.ts'
+import { isInProgress, isOpen, type TodoItem } from '../log/todo-list.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { fitPieces, type Piece } from './fit-sections.ts'
 import { errorPieces, FILES, filePieces, LAST_WORDS, MESSAGES, messagePieces } from './local-sections.ts'
@@ -127,14 +127,14 @@ function piecesOf(missing: Missing, facts: Facts, rules: GateRules): readonly Pi
   const errors = errorPieces(missing.commands, [], { open: 4, settled: 4, calls: 4 }).map((piece) =>
     newest.has(piece.id ?? '') ? piece : { ...piece, full: piece.short ?? piece.full, short: null },
   )
-  const todos = missing.todos.map(({ text, status }, order) => ({
+  const todos = missing.todos.map((todo, order) => ({
     section: 7,
     rank: 0,
     order,
-    full: `- ${status === 'in_progress' ? 'In work: ' : ''}${text}`,
+    full: `- ${isInProgress(todo) ? 'In work: ' : ''}${todo.text}`,
     short: null,
     group: 'todos',
-    id: text,
+    id: todo.text,
   }))
   return [...todos, ...messages, ...files.filter(({ group }) => group === FILES), ...errors]
 }

@@ -1,6 +1,6 @@
 /** The sections that say where the work stands: what was asked, what it is done with, what is done, open and next. */
 
-import { isOpen, type TodoItem } from '../log/todo-list.ts'
+import { isInProgress, isOpen, type TodoItem } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
 import type { Piece } from './fit-sections.ts'
 import { fileName } from './mentions.ts'
@@ -123,7 +123,7 @@ function quotedWhole(title: string, said: Said | null, rank: number): readonly L
 function pending({ todos, areTodosOlder }: Facts, { must }: WorkRanks): readonly Line[] {
   const open = todos.filter(isOpen)
   const age = areTodosOlder ? ['The list is older than the latest message.'] : []
-  const lines = open.map(({ text, status }) => `- ${status === 'in_progress' ? 'In work: ' : ''}${text}`)
+  const lines = open.map((todo) => `- ${isInProgress(todo) ? 'In work: ' : ''}${todo.text}`)
   const told = lines.length > 0 ? [...lines, ...age] : [nothingOpen(todos)]
   return told.map((full) => ({ section: 7, rank: must, full, ...shortOf(full) }))
 }
@@ -169,7 +169,7 @@ function targetOf(input: unknown): string {
 /** A list that is older than the latest message says nothing about what is next. */
 function next({ todos, areTodosOlder, messages }: Facts, { now }: WorkRanks): readonly Line[] {
   const listed = areTodosOlder ? [] : todos.filter(isOpen)
-  const task = listed.find(({ status }) => status === 'in_progress') ?? listed[0]
+  const task = listed.find(isInProgress) ?? listed[0]
   const last = messages.at(-1)
   const lines = [
     ...(task === undefined ? [] : [`Next on the list: ${task.text}`]),

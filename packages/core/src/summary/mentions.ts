@@ -4,7 +4,7 @@
  */
 import { type Block, blocksOf, isText, isToolResult, isToolUse } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord, typedText } from '../log/record.ts'
-import { type FileTouch, kindOf, resultText, stringsIn, touchesOf } from '../log/tool-calls.ts'
+import { describeToolCall, type FileTouch, resultText, stringsIn } from '../log/tool-calls.ts'
 import { redact } from './redact.ts'
 
 export interface Mention {
@@ -58,7 +58,7 @@ function sightingsIn(record: KnownRecord, touched: Map<string, readonly FileTouc
 function saidIn(block: Block, touched: Map<string, readonly FileTouch[]>): readonly Found[] {
   if (isText(block)) return [found('work', [block.text], [])]
   if (!isToolUse(block)) return []
-  const touches = touchesOf(block.input, kindOf(block.input))
+  const { touches } = describeToolCall(block.name, block.input)
   touched.set(block.id, touches)
   return [found('work', stringsIn(block.input), touches)]
 }

@@ -74,41 +74,6 @@ describe('files', () => {
   })
 })
 
-describe('todos', () => {
-  it('are the newest list that was written whole', () => {
-    const work = new WorkedSession()
-    work.lists([{ content: 'one', status: 'pending' }])
-    work.lists([
-      { content: 'one', status: 'completed' },
-      { content: 'two', status: 'in_progress' },
-    ])
-    expect(factsOf(work.history).todos).toEqual([
-      { text: 'one', status: 'completed' },
-      { text: 'two', status: 'in_progress' },
-    ])
-  })
-
-  it('are tasks made and changed one by one', () => {
-    const work = new WorkedSession()
-    work.calls('TaskCreate', { subject: 'one', description: 'd' }, 'Task #7 created successfully: one')
-    work.calls('TaskCreate', { subject: 'two', description: 'd' }, 'Task #8 created successfully: two')
-    work.calls('TaskCreate', { subject: 'three', description: 'd' }, 'Task #9 created successfully: three')
-    work.calls('TaskUpdate', { taskId: '7', status: 'completed' }, 'ok')
-    work.calls('TaskUpdate', { taskId: '9', status: 'deleted' }, 'ok')
-    expect(factsOf(work.history).todos).toEqual([
-      { text: 'one', status: 'completed' },
-      { text: 'two', status: 'pending' },
-    ])
-  })
-
-  it('can be emptied', () => {
-    const work = new WorkedSession()
-    work.lists([{ content: 'one', status: 'pending' }])
-    work.lists([])
-    expect(factsOf(work.history).todos).toEqual([])
-  })
-})
-
 describe('the rest', () => {
   it('has the plan, the latest words, and a summary of what the log does not hold', () => {
     const work = new WorkedSession()

@@ -5,7 +5,7 @@
  */
 import { blocksOf, isText } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord, typedText } from '../log/record.ts'
-import { type TodoItem, todosOf, todosPlace } from '../log/todo-list.ts'
+import { readTodos, type TodoItem } from '../log/todo-list.ts'
 import { type FileTouch, type ToolRun, toolRunsOf } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { redact } from './redact.ts'
@@ -37,13 +37,14 @@ export interface Said {
 export function factsOf(history: readonly KnownRecord[], clean: (text: string) => string = redact): Facts {
   const runs = toolRunsOf(history)
   const messages = personMessagesOf(history, clean)
+  const list = readTodos(runs)
   return {
     messages,
     files: touchedFilesOf(runs, clean),
     commands: failingCommandsOf(runs, clean),
     failedCalls: failedCallsOf(runs, clean),
-    todos: todosOf(runs, clean),
-    areTodosOlder: (messages.at(-1)?.place ?? -1) > todosPlace(runs),
+    todos: (list?.items ?? []).map((item) => ({ ...item, text: clean(item.text) })),
+    areTodosOlder: (messages.at(-1)?.place ?? -1) > (list?.place ?? -1),
     plan: planOf(history, runs, clean),
     lastAnswer: lastAnswer(history, clean),
     runs,

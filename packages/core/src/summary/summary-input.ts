@@ -1,6 +1,6 @@
 /** The request of a call of its own: a short system prompt, the stripped conversation, the task as its last words. */
 
-import { emptyView } from '../context/context-view.ts'
+import { roundsOf } from '../context/cut-points.ts'
 import type { Entry } from '../context/entry.ts'
 import { flatMessagesOf, flatten } from '../context/flatten.ts'
 import { type FlatMessage, isShown, partsOf } from '../context/message-parts.ts'
@@ -19,7 +19,6 @@ import {
   isToolResult,
   isToolUse,
 } from '../log/block.ts'
-import { roundsOf } from '../log/cut-points.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { type AttachmentRecord, isCompactBoundary, type KnownRecord, type RawBlock } from '../log/record.ts'
 import type { HeadDropPolicy } from '../policy/policy.ts'
@@ -54,7 +53,7 @@ export function prepareInput(parts: InputParts): DirectInput {
   const stripped = stripInput(parts.entries, { asText })
   const shown = marker === null ? stripped : withMarker(stripped, marker)
   const task: Entry = { record: metaRecord('summary-task', prompt), index: -1 }
-  const all = flatMessagesOf(flatten({ ...emptyView(), entries: List.of([...shown, task]) }))
+  const all = flatMessagesOf(flatten({ entries: List.of([...shown, task]) }))
   const flat = summariser.profile.roles.consecutive === 'refused' ? oneByOne(all) : all
   const messages = flat.map(({ message }) => message)
   const payload: Payload = {

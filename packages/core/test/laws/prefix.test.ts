@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { openServerCalls } from '../../src/context/tool-pairing.ts'
 import {
   advance,
   emptySession,
@@ -41,7 +40,7 @@ function isBreak(record: SessionRecord, parentIsTip: boolean): boolean {
 }
 
 function opensSearch(flat: Flat | undefined): boolean {
-  return flat !== undefined && openServerCalls(flat.drafts).length > 0
+  return flat !== undefined && flat.waitingServer.length > 0
 }
 
 describe('law 5: prefix', () => {

@@ -1,6 +1,6 @@
 import type { SessionRecord } from '@tidemark/core'
 import { expect, it } from 'vitest'
-import { logTexts, placeOf } from './log-sources.ts'
+import { logTexts } from './log-sources.ts'
 
 interface Step {
   readonly tool: string
@@ -38,6 +38,8 @@ const read = (result: string, more: object = {}): Step => ({
   input: { file_path, ...more },
   result,
 })
+
+const editor = (input: object): Step => ({ tool: 'editor', input: { path: file_path, ...input } })
 
 const cases: readonly (readonly [string, readonly Step[], object | undefined])[] = [
   ['what was written', [write('one\ntwo')], { text: 'one\ntwo', isWhole: true, from: 1 }],
@@ -102,6 +104,33 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     { text: 'x', isWhole: true, from: 1 },
   ],
   [
+    'what the text editor tool made of it',
+    [
+      editor({ command: 'create', file_text: 'a b' }),
+      editor({ command: 'str_replace', old_str: 'b', new_str: 'c' }),
+    ],
+    { text: 'a c', isWhole: true, from: 1 },
+  ],
+  ['an insertion leaves nothing', [write('a'), editor({ command: 'insert', insert_text: 'b' })], undefined],
+  [
+    'edits in other spellings',
+    [
+      { tool: 'write', input: { filePath: file_path, content: 'a b' } },
+      { tool: 'edit', input: { filePath: file_path, oldString: 'b', newString: 'c' } },
+    ],
+    { text: 'a c', isWhole: true, from: 1 },
+  ],
+  [
+    'a file that a patch added',
+    [{ tool: 'apply_patch', input: { input: `*** Add File: ${file_path}\n+one\n+two\n*** End Patch` } }],
+    { text: 'one\ntwo', isWhole: true, from: 1 },
+  ],
+  [
+    'one that a patch changed leaves nothing',
+    [write('a'), { tool: 'apply_patch', input: { input: `*** Update File: ${file_path}\n-a\n+b` } }],
+    undefined,
+  ],
+  [
     'an answer that is no text of a file',
     [write('a'), read('File unchanged since last read.')],
     { text: 'a', isWhole: true, from: 1 },
@@ -118,9 +147,4 @@ it('knows a file by one name, whatever the calls call it', () => {
     { tool: 'Edit', input: { file_path: 'x/../a.ts', old_string: 'a', new_string: 'b' } },
   ]
   expect([...logTexts(records(steps), '/p')]).toEqual([['/p/a.ts', { text: 'b', isWhole: true, from: 1 }]])
-  expect([placeOf('C:\\p\\a.ts', '/p'), placeOf('./a.ts', null), placeOf('a.ts', '/p')]).toEqual([
-    'C:/p/a.ts',
-    'a.ts',
-    '/p/a.ts',
-  ])
 })

@@ -1,10 +1,9 @@
 /** What comes back when a log's session is compacted without its host: files, from the log or the disk, and the todo list. */
 
-import { posix } from 'node:path'
 import {
-  type Block,
   blocksOf,
   type Carrier,
+  describeToolCall,
   type FileRead,
   type FileReader,
   filesCarrier,
@@ -12,6 +11,9 @@ import {
   isObject,
   isToolResult,
   isToolUse,
+  plainPath,
+  type Replacement,
+  resultText,
   type SessionRecord,
   type SessionState,
   type ToolUseBlock,
@@ -48,7 +50,7 @@ function absoluteOnly(folder: string | null): FileReader {
   const disk = createDiskReader(folder ?? '/')
   return {
     read: async (path, limitBytes) =>
-      folder !== null || placeOf(path, null).startsWith('/')
+      folder !== null || plainPath(path).startsWith('/')
         ? disk.read(path, limitBytes)
         : { ok: false, why: 'the log does not say which folder it is in' },
   }
@@ -59,7 +61,7 @@ function absoluteOnly(folder: string | null): FileReader {
 export function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | null): FileReader {
   return {
     read: async (path, limitBytes) => {
-      const place = placeOf(path, folder)
+      const place = plainPath(path, folder)
       return readFrom(texts.get(place), place, limitBytes)
     },
   }
@@ -103,14 +105,7 @@ export interface LogText {
   readonly from: number
 }
 
-/** One spelling for each path. `folder`: what relative ones start from. */
-export function placeOf(path: string, folder: string | null): string {
-  const given = path.replaceAll('\\', '/')
-  const isAbsolute = given.startsWith('/') || /^[A-Za-z]:\//.test(given)
-  return isAbsolute || folder === null ? posix.normalize(given) : posix.join(folder, given)
-}
-
-/** By place. `records`: of the branch, in order. */
+/** By path, in its one spelling. `records`: of the branch, in order. `folder`: what relative paths start from. */
 export function logTexts(
   records: Iterable<SessionRecord>,
   folder: string | null,
@@ -125,7 +120,8 @@ export function logTexts(
     const beside = (record as SessionRecord & { readonly toolUseResult?: unknown }).toolUseResult
     for (const block of blocksOf(record.message.content)) {
       const call = isToolResult(block) && block.is_error !== true ? calls.get(block.tool_use_id) : undefined
-      if (call !== undefined) take(texts, { call, result: textOf(block), beside: fields(beside), folder })
+      if (call !== undefined)
+        applyCall(texts, { call, result: resultText(block.content), beside: fields(beside), folder })
     }
   }
   return texts
@@ -141,29 +137,17 @@ interface Done {
 
 type Fields = { readonly [field: string]: unknown }
 
-function take(texts: Map<string, LogText>, done: Done): void {
-  const input = fields(done.call.input)
-  const given = input.file_path ?? input.path
-  if (typeof given !== 'string') return
-  const path = placeOf(given, done.folder)
-  const next = after(texts.get(path), input, done)
-  if (next === undefined) texts.delete(path)
-  else texts.set(path, next)
-}
-
-/** Undefined: a change was made to what is not known. */
-function after(before: LogText | undefined, input: Fields, done: Done): LogText | undefined {
-  switch (done.call.name) {
-    case 'Write':
-      return typeof input.content === 'string' ? whole(input.content) : undefined
-    case 'Edit':
-      return edited(based(before, done), [input])
-    case 'MultiEdit':
-      return edited(based(before, done), Array.isArray(input.edits) ? input.edits.map(fields) : [])
-    case 'Read':
-      return readText(before, done)
-    default:
-      return done.call.name === 'NotebookEdit' ? undefined : before
+/** What is known of each file the call touched. A change made to what is not known leaves nothing. */
+function applyCall(texts: Map<string, LogText>, done: Done): void {
+  const { touches, edits } = describeToolCall(done.call.name, done.call.input)
+  for (const { path: given, act, put } of touches) {
+    const path = plainPath(given, done.folder)
+    const before = texts.get(path)
+    const written = put === null ? undefined : whole(put)
+    const changed = act === 'write' ? written : edited(based(before, done), edits)
+    const next = act === 'read' ? readText(before, done) : changed
+    if (next === undefined) texts.delete(path)
+    else texts.set(path, next)
   }
 }
 
@@ -171,14 +155,13 @@ function based(before: LogText | undefined, { beside }: Done): LogText | undefin
   return typeof beside.originalFile === 'string' ? whole(beside.originalFile) : before
 }
 
-function edited(before: LogText | undefined, edits: readonly Fields[]): LogText | undefined {
+function edited(before: LogText | undefined, edits: readonly Replacement[]): LogText | undefined {
   let text = before?.text
-  for (const { old_string: old, new_string: put, replace_all: all } of edits) {
-    if (typeof old !== 'string' || typeof put !== 'string' || old === '' || text?.includes(old) !== true)
-      return undefined
-    text = all === true ? text.replaceAll(old, () => put) : text.replace(old, () => put)
+  for (const { old, put, all } of edits) {
+    if (old === null || put === null || old === '' || text?.includes(old) !== true) return undefined
+    text = all ? text.replaceAll(old, () => put) : text.replace(old, () => put)
   }
-  return before === undefined || text === undefined ? undefined : { ...before, text }
+  return before === undefined || text === undefined || edits.length === 0 ? undefined : { ...before, text }
 }
 
 /** A reading of a part says nothing new of a file that is known as a whole, unless it has lines the whole does not. */
@@ -214,12 +197,6 @@ function numbered(result: string, { offset, limit }: Fields): LogText | null {
 
 function whole(text: string): LogText {
   return { text, isWhole: true, from: 1 }
-}
-
-function textOf(block: Block): string {
-  const { content } = block as { readonly content?: string | readonly Block[] }
-  const blocks = content === undefined ? [] : blocksOf(content)
-  return blocks.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n')
 }
 
 function fields(value: unknown): Fields {

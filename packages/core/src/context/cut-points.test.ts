@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { Choices, generateSession, Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { blocksOf, isToolResult, isToolUse } from './block.ts'
+import { blocksOf, isToolResult, isToolUse } from '../log/block.ts'
+import type { KnownRecord } from '../log/record.ts'
 import { cutAtOrAfter, cutAtOrBefore, legalCuts, roundsOf } from './cut-points.ts'
-import type { KnownRecord } from './record.ts'
 
 const call = (id: string) => ({ type: 'tool_use', id, name: 'Read', input: {} })
 const recordsOf = (teller: Teller): readonly KnownRecord[] =>

@@ -1,13 +1,18 @@
 /**
  * Where a conversation may be cut: never between the records of one response, nor between a call and its
- * answer. What lies between two neighbouring cuts is a round.
+ * result. What lies between two neighbouring cuts is a round.
  */
-import { blocksOf, isServerToolResult, isServerToolUse, isToolResult, isToolUse } from './block.ts'
-import type { KnownRecord } from './record.ts'
+import { List } from '../log/append-list.ts'
+import { blocksOf, isServerToolResult, isServerToolUse, isToolResult, isToolUse } from '../log/block.ts'
+import type { KnownRecord } from '../log/record.ts'
+import { flatten, waitingIds } from './flatten.ts'
 
 /** Positions i such that `records` may be parted in front of record i; 0 and, unless a call waits, the end among them. */
-export function legalCuts(records: readonly KnownRecord[]): readonly number[] {
-  const ends = endsOf(records)
+export function legalCuts(
+  records: readonly KnownRecord[],
+  waiting: readonly string[] = findWaiting(records),
+): readonly number[] {
+  const ends = findEnds(records, waiting)
   const cuts = [0]
   let reach = -1
   records.forEach((record, index) => {
@@ -39,38 +44,36 @@ function says(records: readonly KnownRecord[]): boolean {
   return records.some((record) => record.type === 'user' || record.type === 'assistant')
 }
 
+function findWaiting(records: readonly KnownRecord[]): readonly string[] {
+  return waitingIds(flatten({ entries: List.of(records.map((record, index) => ({ record, index }))) }))
+}
+
 interface Ends {
   /** `message.id` → its last record. */
   readonly responses: ReadonlyMap<string, number>
-  /** Call → the record with its answer. */
-  readonly answers: ReadonlyMap<string, number>
-  readonly lastResponse: string | null
+  /** Call → the record with its result; of one that waits, behind all records. */
+  readonly results: ReadonlyMap<string, number>
 }
 
-function endsOf(records: readonly KnownRecord[]): Ends {
+function findEnds(records: readonly KnownRecord[], waiting: readonly string[]): Ends {
   const responses = new Map<string, number>()
-  const answers = new Map<string, number>()
-  let lastResponse: string | null = null
+  const results = new Map(waiting.map((id) => [id, Number.POSITIVE_INFINITY]))
   records.forEach((record, index) => {
     if (record.type !== 'user' && record.type !== 'assistant') return
-    if (record.type === 'assistant') {
-      responses.set(record.message.id, index)
-      lastResponse = record.message.id
-    }
+    if (record.type === 'assistant') responses.set(record.message.id, index)
     for (const block of blocksOf(record.message.content)) {
       const id = isToolResult(block) || isServerToolResult(block) ? block.tool_use_id : null
-      if (id !== null && !answers.has(id)) answers.set(id, index)
+      if (id !== null && !results.has(id)) results.set(id, index)
     }
   })
-  return { responses, answers, lastResponse }
+  return { responses, results }
 }
 
-/** How far on the record is tied. A call of the last response that waits for its answer is tied to what is to come. */
+/** How far on the record is tied. */
 function reachOf(record: KnownRecord, ends: Ends): readonly number[] {
   if (record.type !== 'assistant') return []
   const calls = blocksOf(record.message.content).flatMap((block) =>
     isToolUse(block) || isServerToolUse(block) ? [block.id] : [],
   )
-  const waits = record.message.id === ends.lastResponse ? Number.POSITIVE_INFINITY : -1
-  return [ends.responses.get(record.message.id) ?? -1, ...calls.map((id) => ends.answers.get(id) ?? waits)]
+  return [ends.responses.get(record.message.id) ?? -1, ...calls.map((id) => ends.results.get(id) ?? -1)]
 }

@@ -1,0 +1,138 @@
+import { Teller } from 'tidemark/testing'
+import { describe, expect, it } from 'vitest'
+import { chooseSpan } from '../summary/select-span.ts'
+import { legalCuts } from './cut-points.ts'
+import { flatten, messagesOf, openCalls, waitingIds } from './flatten.ts'
+import { REPEATED_CALL_TEXT } from './tool-pairing.ts'
+
+const call = (id: string) => ({ type: 'tool_use' as const, id, name: 'Read', input: {} })
+const search = (id: string) => ({ type: 'server_tool_use' as const, id, name: 'web_search', input: {} })
+const found = (id: string) => ({ type: 'web_search_tool_result' as const, tool_use_id: id, content: [] })
+
+describe('settling, cutting and compacting agree on which calls wait', () => {
+  it.each<[string, (teller: Teller) => void, readonly string[]]>([
+    ['a call without a result', (t) => t.assistant('m1', [call('a')]), ['a']],
+    [
+      'one of two that has none',
+      (t) => {
+        t.assistant('m1', [call('a'), call('b')])
+        t.result('a', 'text')
+      },
+      ['b'],
+    ],
+    [
+      'all that have theirs',
+      (t) => {
+        t.assistant('m1', [call('a')])
+        t.result('a', 'text')
+      },
+      [],
+    ],
+    [
+      'the calls of two responses in a row',
+      (t) => {
+        t.assistant('m1', [call('a')])
+        t.assistant('m2', [call('b')])
+        t.result('b', 'text')
+      },
+      ['a'],
+    ],
+    [
+      'a second record of a response, behind results of the first',
+      (t) => {
+        t.assistant('m1', [call('a')])
+        t.result('a', 'text')
+        t.assistant('m1', [call('b')])
+      },
+      ['b'],
+    ],
+    [
+      'a call that the user spoke after',
+      (t) => {
+        t.assistant('m1', [call('a')])
+        t.user('hurry')
+      },
+      ['a'],
+    ],
+    [
+      'a call that a later response left behind',
+      (t) => {
+        t.assistant('m1', [call('a')])
+        t.user('never mind')
+        t.assistant('m2', 'fine')
+      },
+      [],
+    ],
+    [
+      'a call behind which the provider failed',
+      (t) => {
+        t.assistant('m1', [call('a')])
+        const error = { role: 'assistant' as const, model: '<synthetic>', content: 'overloaded' }
+        t.assistant('e1', 'overloaded', { isApiErrorMessage: true, message: { id: 'e1', ...error } })
+      },
+      ['a'],
+    ],
+    [
+      'a call that repeats the id of one left behind',
+      (t) => {
+        t.assistant('m1', [call('a')])
+        t.user('never mind')
+        t.assistant('m2', [call('a')])
+      },
+      [],
+    ],
+    ['a server call', (t) => t.assistant('m1', [search('s')]), ['s']],
+    ['a server call with its result', (t) => t.assistant('m1', [search('s'), found('s')]), []],
+    [
+      'a server call beside results',
+      (t) => {
+        t.assistant('m1', [search('s'), call('a')])
+        t.result('a', 'text')
+      },
+      ['s'],
+    ],
+    [
+      'a server call that the user spoke after',
+      (t) => {
+        t.assistant('m1', [search('s')])
+        t.user('never mind')
+      },
+      [],
+    ],
+    [
+      'a server call behind which something was attached',
+      (t) => {
+        t.assistant('m1', [search('s')])
+        t.attachment({ type: 'todo', content: 'x' })
+      },
+      [],
+    ],
+  ])('%s', (_, tell, waiting) => {
+    const teller = new Teller()
+    teller.user('one')
+    teller.assistant('m0', 'yes')
+    teller.user('two')
+    tell(teller)
+    const flat = flatten(teller.view)
+    const records = [...teller.view.entries].map(({ record }) => record)
+    expect(waitingIds(flat)).toEqual(waiting)
+    expect(openCalls(flat).map(({ id }) => id)).toEqual(waiting.filter((id) => id !== 's'))
+    expect(legalCuts(records).at(-1) === records.length).toBe(waiting.length === 0)
+    const choice = chooseSpan(teller.view, { form: 'full' })
+    expect(choice.ok ? null : choice.reason).toBe(waiting.length === 0 ? null : 'pending-call')
+  })
+})
+
+describe('a response that made nothing but a call of an id used before', () => {
+  it('keeps its place: what stood on either side of it stays apart', () => {
+    const teller = new Teller()
+    teller.user('look')
+    teller.assistant('m1', [call('c')])
+    teller.result('c', 'text')
+    teller.assistant('m2', [call('c')])
+    teller.user('and now')
+    const messages = messagesOf(flatten(teller.view))
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user'])
+    expect(messages[3]?.content).toEqual([{ type: 'text', text: REPEATED_CALL_TEXT }])
+  })
+})

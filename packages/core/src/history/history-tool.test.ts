@@ -163,10 +163,23 @@ describe('history by text', () => {
         '[r-3] 2023-11-14T22:13:23.000Z tool result\n  const Token = 2',
       ].join('\n'),
     )
-    expect(await ask({ pattern: '^const \\w+ = 1$' }, source(told()))).toBe(
-      '1 found, newest first:\n[r-3] 2023-11-14T22:13:23.000Z tool result\n  const a = 1',
-    )
     expect(await ask({ text: 'nowhere' }, source(told()))).toBe('Nothing found.')
+  })
+
+  it.each([
+    ['1 const', 'const a = 1'],
+    ['"a = 1"', 'const a = 1'],
+    ['"const token"', 'const Token = 2'],
+    ['CONST "= 2"', 'const Token = 2'],
+    ['"= 2', 'const Token = 2'],
+  ])('finds the lines that contain every word and phrase: %s', async (text, line) => {
+    expect(await ask({ text }, source(told()))).toBe(
+      `1 found, newest first:\n[r-3] 2023-11-14T22:13:23.000Z tool result\n  ${line}`,
+    )
+  })
+
+  it.each(['"= const"', 'token 1'])('finds no line that lacks one: %s', async (text) => {
+    expect(await ask({ text }, source(told()))).toBe('Nothing found.')
   })
 
   it.each<[string, Partial<HistorySource>]>([
@@ -221,19 +234,19 @@ describe('history by range', () => {
 
 describe('what is asked', () => {
   it.each([
-    [{}, 'Say what to look for: "id", "text", "pattern", "from" and "to", or "last".'],
-    [null, 'Say what to look for: "id", "text", "pattern", "from" and "to", or "last".'],
+    [{}, 'Say what to look for: "id", "text", "from" and "to", or "last".'],
+    [null, 'Say what to look for: "id", "text", "from" and "to", or "last".'],
     [{ last: -1 }, '"last" must be a whole number of 1 or more.'],
     [{ id: 'r-1', cursor: 'x' }, '"cursor" must be one that an answer of this tool gave.'],
     [{ id: 'r-1', lines: '9-2' }, '"lines" must be like "120-180".'],
     [{ from: 'nobody' }, '"from": there is no record nobody in this session.'],
-    [{ pattern: '(' }, 'The pattern cannot be used: a ( has no ) to it. Give plain words as "text" instead.'],
+    [{ text: ' "" ' }, 'Say what to look for: "id", "text", "from" and "to", or "last".'],
   ])('%j is refused in words', async (input, why) => {
     expect(await runHistory(input, source(told()))).toMatchObject({ content: why, is_error: true })
   })
 
   it('leaves fields that are blank out of account', async () => {
-    expect(await ask({ id: 'r-1', text: '', pattern: ' ', lines: '', cursor: '' }, source(told()))).toBe(
+    expect(await ask({ id: 'r-1', text: ' ', lines: '', cursor: '' }, source(told()))).toBe(
       '[r-1] 2023-11-14T22:13:21.000Z user\nFix the login',
     )
   })

@@ -17,7 +17,7 @@ import {
 
 const DESCRIPTION = `Reads this conversation's own past: what a summary replaced, tool results that were cleared, \
 large results of which only head and tail are shown. Nothing that was ever said here is lost. \
-Give "id" for one thing in full, "text" or "pattern" to search (newest first), "last" or "from" and "to" for a \
+Give "id" for one thing in full, "text" to search (newest first), "last" or "from" and "to" for a \
 stretch of the conversation. Answers are pages; go on with the cursor that a page ends with.`
 
 const text = (description: string): JsonObject => ({ type: 'string', description })
@@ -32,9 +32,8 @@ export function historyTool(name: string = HISTORY_TOOL): JsonObject {
       properties: {
         id: text('A record, tool call, response or blob, as named in a note or in an answer of this tool.'),
         lines: text('With "id": only these lines of it, as in "120-180".'),
-        text: text('Plain words to search for, in any case. With "id": only within that.'),
-        pattern: text(
-          'A regular expression to search for, line by line, in any case; no look-around, no back-references.',
+        text: text(
+          'Words and "quoted phrases" to search for, in any case; a line must contain all of them. With "id": only within that.',
         ),
         from: text('The id of the first record of a stretch.'),
         to: text('The id of its last record.'),

@@ -6,8 +6,6 @@ import { isObject } from '../log/json.ts'
 import { isKnown, type SessionRecord } from '../log/record.ts'
 import type { Session } from '../log/session.ts'
 import type { HistoryPolicy } from '../policy/policy.ts'
-import { buildMachine, type Machine, matches } from '../retrieve/pattern/machine.ts'
-import { PatternProblem, readPattern } from '../retrieve/pattern/syntax.ts'
 import { headWithin, type Measure } from '../summary/truncate-text.ts'
 import { type Found, recordBody, recordHeading, wholeRecord } from './find-record.ts'
 import type { BlobReader } from './spill.ts'
@@ -57,9 +55,9 @@ async function searchRecord(
 ): Promise<{ readonly text: string | null; readonly work: number }> {
   const record = await wholeRecord(source, recordAt(source.session, index))
   const body = recordBody(record)
-  const reach = Math.floor(source.policy.searchSteps / finder.states)
+  const reach = Math.floor(source.policy.searchSteps / finder.stepsPerCharacter)
   const lines = body.slice(0, reach).split('\n').filter(finder.isIn)
-  const work = (Math.min(body.length, reach) + 1) * finder.states
+  const work = (Math.min(body.length, reach) + 1) * finder.stepsPerCharacter
   if (lines.length === 0) return { text: null, work }
   const more = lines.length > MOST_LINES ? [`  … ${lines.length - MOST_LINES} more lines`] : []
   const shown = lines.slice(0, MOST_LINES).map((line) => `  ${shortened(line)}`)
@@ -83,9 +81,9 @@ export function findInText(found: Found, finder: Finder, { query, source }: Aske
   let at = query.cursor ?? 0
   for (; at < lines.length && shown.length < source.policy.matches; at += 1) {
     const line = lines[at] ?? ''
-    const isSpent = work > 0 && work + line.length * finder.states > source.policy.searchSteps
+    const isSpent = work > 0 && work + line.length * finder.stepsPerCharacter > source.policy.searchSteps
     if (isSpent) break
-    work += (line.length + 1) * finder.states
+    work += (line.length + 1) * finder.stepsPerCharacter
     if (!finder.isIn(line)) continue
     const text = `${at + 1}: ${shortened(line)}`
     if (shown.length > 0 && isFull([...shown, text], source)) break
@@ -96,35 +94,25 @@ export function findInText(found: Found, finder: Finder, { query, source }: Aske
   return { heading: `${found.heading}. ${what}`, body: shown.join('\n'), next }
 }
 
-// What a search looks for in a line: a plain text, or a pattern whose time is bounded. Large and small letters are the same.
+// What a search looks for: words and quoted phrases, all of them in one line, in any case.
 
 export interface Finder {
-  /** Steps for each character looked at. */
-  readonly states: number
+  /** One for each term. */
+  readonly stepsPerCharacter: number
   isIn(line: string): boolean
 }
 
-export function textFinder(text: string): Finder {
-  const wanted = text.toLowerCase()
-  return { states: 1, isIn: (line) => line.toLowerCase().includes(wanted) }
-}
-
-const LONGEST_PATTERN = 500
-
-/** A sentence where it cannot be used. */
-export function patternFinder(pattern: string): Finder | string {
-  if (pattern.length > LONGEST_PATTERN) return `The pattern is longer than ${LONGEST_PATTERN} characters.`
-  try {
-    const machine = buildMachine(readPattern(pattern))
-    return { states: machine.steps.length, isIn: (line) => isIn(machine, line) }
-  } catch (thrown) {
-    if (!(thrown instanceof PatternProblem)) throw thrown
-    return `The pattern cannot be used: ${thrown.message}. Give plain words as "text" instead.`
+/** `login "not found"` finds lines that contain both `login` and `not found`. Null if there is nothing to look for. */
+export function createFinder(text: string): Finder | null {
+  const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|[^\s"]+/g)]
+    .map(([word, phrase]) => (phrase ?? word).trim())
+    .filter((term) => term !== '')
+  if (terms.length === 0) return null
+  const isIn = (line: string): boolean => {
+    const searched = line.toLowerCase()
+    return terms.every((term) => searched.includes(term))
   }
-}
-
-function isIn(machine: Machine, line: string): boolean {
-  return matches(machine, line.toLowerCase())
+  return { stepsPerCharacter: terms.length, isIn }
 }
 
 // A stretch of the conversation that counts, in order, record by record; long ones shortened.
@@ -195,9 +183,7 @@ export interface Query {
 /** A sentence where the input cannot be read. Models fill in fields they do not need: blank ones count as not given. */
 export function readQuery(given: unknown): Query | string {
   const input = isObject(given) ? given : {}
-  const [text, pattern] = [textIn(input.text), textIn(input.pattern)]
-  const finder = pattern === null ? (text === null ? null : textFinder(text)) : patternFinder(pattern)
-  if (typeof finder === 'string') return finder
+  const finder = createFinder(textIn(input.text) ?? '')
   const lines = linesIn(input.lines)
   if (lines === undefined) return '"lines" must be like "120-180".'
   const query = { id: textIn(input.id), lines, finder, from: textIn(input.from), to: textIn(input.to) }
@@ -206,7 +192,7 @@ export function readQuery(given: unknown): Query | string {
   if (cursor === undefined) return '"cursor" must be one that an answer of this tool gave.'
   const isAsked =
     query.id !== null || finder !== null || query.from !== null || query.to !== null || last !== null
-  if (!isAsked) return 'Say what to look for: "id", "text", "pattern", "from" and "to", or "last".'
+  if (!isAsked) return 'Say what to look for: "id", "text", "from" and "to", or "last".'
   return { ...query, last, cursor }
 }
 

@@ -648,7 +648,7 @@ export interface HistoryPolicy {
   readonly pageTokens: number
   /** Matches of one search before its cursor. */
   readonly matches: number
-  /** Characters times states of a pattern that one search may step through before its cursor. */
+  /** Characters times words that one search may compare before its cursor. */
   readonly searchSteps: number
 }
 

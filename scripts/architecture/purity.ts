@@ -1,6 +1,7 @@
 /**
  * What a pure package may not touch: the clock, chance, the platform, and whatever depends on where the
- * machine stands (locale, time zone). Names are resolved by the compiler's own binder, so a parameter that
+ * machine stands (locale, time zone). Pure globals (`TextEncoder`, `TextDecoder`, `atob`, `structuredClone`) and the type
+ * `AbortSignal` are allowed; packages/core/src/platform.d.ts declares them. Names are resolved by the compiler's own binder, so a parameter that
  * happens to be called `process` is not mistaken for the global.
  */
 import ts from 'typescript'
@@ -9,7 +10,7 @@ import { type Finding, lineOf, type Source, walk } from './source.ts'
 const PLATFORM = new Set(
   `console process global globalThis window self document navigator localStorage
   setTimeout setInterval setImmediate clearTimeout clearInterval clearImmediate queueMicrotask
-  fetch performance crypto Buffer TextEncoder TextDecoder AbortController AbortSignal structuredClone
+  fetch performance crypto Buffer AbortController AbortSignal
   URL URLSearchParams require module exports __dirname __filename eval Function Intl WeakRef
   FinalizationRegistry`.split(/\s+/),
 )

@@ -9,10 +9,8 @@ import type { SessionRecord } from '../log/record.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { ReplyEvent } from './reply.ts'
 
-/** The one member of an AbortSignal that the engine reads; the platform's satisfies it. */
-export interface Signal {
-  readonly aborted: boolean
-}
+/** What the engine reads of an AbortSignal: it asks, and never listens. */
+export type Signal = Pick<AbortSignal, 'aborted'>
 
 export interface Clock {
   /** Milliseconds since 1970. */

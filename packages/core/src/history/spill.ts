@@ -18,7 +18,6 @@ import { isObject } from '../log/json.ts'
 import type { Spilled, UserRecord } from '../log/record.ts'
 import type { SpillBudgets } from '../policy/limits.ts'
 import type { SpillPolicy } from '../policy/policy.ts'
-import { decodeUtf8, encodeUtf8 } from '../retrieve/utf8-text.ts'
 import { headWithin, type Measure, tailWithin } from '../summary/truncate-text.ts'
 
 /** The half of a blob store that writes. */
@@ -83,8 +82,10 @@ interface PartOutcome {
 async function spillPart(question: SpillQuestion, block: Block, part: number | null): Promise<PartOutcome> {
   const aside = isText(block) ? largeText(question, block.text) : largeMedia(question, block)
   if (aside === null) return { block }
-  const bytes = encodeUtf8(aside.text)
-  if (bytes === null) return { block, failed: 'the text holds half a character, which no blob can keep' }
+  if (!aside.text.isWellFormed()) {
+    return { block, failed: 'the text holds half a character, which no blob can keep' }
+  }
+  const bytes = encoder.encode(aside.text)
   try {
     const blob = await question.blobs.put(bytes)
     const shown = aside.shown(howToGet(blob, question.paths) ?? '')
@@ -187,5 +188,17 @@ export function blockIn(text: string): Block | null {
 
 export async function textOfBlob(id: string, blobs: BlobReader): Promise<string | null> {
   const bytes = await blobs.get(id)
-  return bytes === null ? null : decodeUtf8(bytes)
+  return bytes === null ? null : decodeText(bytes)
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Null for bytes that are not UTF-8. */
+function decodeText(bytes: Uint8Array): string | null {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    return null
+  }
 }

@@ -1,6 +1,6 @@
 /** Sessions of plain work for tests, told in few words: prompts, edits, readings, commands, todo lists. */
 import { Teller } from 'tidemark/testing'
-import { historyOf, type KnownRecord } from '../../src/index.ts'
+import { isKnown, type KnownRecord } from '../../src/index.ts'
 
 export class WorkedSession {
   readonly teller: Teller
@@ -65,6 +65,7 @@ export class WorkedSession {
   }
 
   get history(): readonly KnownRecord[] {
-    return historyOf(this.teller.session)
+    const { branch, records } = this.teller.session
+    return [...branch].flatMap((index) => records.at(index) ?? []).filter(isKnown)
   }
 }

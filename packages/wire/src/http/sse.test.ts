@@ -3,26 +3,19 @@ import { describe, expect, it } from 'vitest'
 import {
   decodeSse,
   decodeSseText,
-  decodeUtf8,
   encodeComment,
   encodeFrame,
   endSse,
-  endUtf8,
   type Frame,
   type SseEnd,
   sseStart,
-  utf8Start,
 } from './sse.ts'
 
+/** The data of one line, decoded from bytes in pieces. The bytes hold no line end. */
 function decode(chunks: readonly Uint8Array[]): string {
-  let state = utf8Start
-  let text = ''
-  for (const chunk of chunks) {
-    const [next, piece] = decodeUtf8(state, chunk)
-    state = next
-    text += piece
-  }
-  return text + endUtf8(state).text
+  let [state] = decodeSseText(sseStart, 'data: ')
+  for (const chunk of chunks) [state] = decodeSse(state, chunk)
+  return endSse(state).rest?.data ?? ''
 }
 
 const platform = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -50,7 +43,7 @@ const nearly = fc.array(
   ),
 )
 
-describe('decodeUtf8', () => {
+describe('bytes that are decoded', () => {
   it('says what the platform says, also of broken bytes', () => {
     fc.assert(
       fc.property(nearly, (numbers) => {
@@ -66,7 +59,7 @@ describe('decodeUtf8', () => {
       fc.property(
         fc.oneof(
           nearly.map((numbers) => Uint8Array.from(numbers)),
-          fc.uint8Array(),
+          fc.uint8Array().map((bytes) => bytes.filter((byte) => byte !== 0x0a && byte !== 0x0d)),
         ),
         (bytes) => {
           expect(decode([...bytes].map((byte) => Uint8Array.of(byte)))).toBe(platform.decode(bytes))
@@ -75,17 +68,21 @@ describe('decodeUtf8', () => {
     )
   })
 
-  it('decodes what was encoded, longer than one run', () => {
-    const text = 'naïve 漢字 👩‍👩‍👧\u{10ffff}\ufeff'.repeat(2000)
-    expect(decode([new TextEncoder().encode(text)])).toBe(text)
+  it('decodes a long text', () => {
+    const text = 'naïve 漢字 👩‍👩‍👧\u{10ffff}\ufeff'.repeat(20_000)
+    const bytes = new TextEncoder().encode(text)
+    expect(decode([bytes])).toBe(text)
+    expect(decode([bytes.slice(0, 3), bytes.slice(3)])).toBe(text)
   })
 
   it.each([
-    ['between characters', [0x41], { text: '', cut: false }],
-    ['after one byte of two', [0x41, 0xc3], { text: '\ufffd', cut: true }],
-    ['after three bytes of four', [0xf0, 0x9f, 0x91], { text: '\ufffd', cut: true }],
+    ['between characters', [0x41], { rest: { data: 'A' }, cutCharacter: false }],
+    ['after one byte of two', [0x41, 0xc3], { rest: { data: 'A\ufffd' }, cutCharacter: true }],
+    ['after three bytes of four', [0xf0, 0x9f, 0x91], { rest: { data: '\ufffd' }, cutCharacter: true }],
+    ['after broken bytes', [0xe0, 0x80], { rest: { data: '\ufffd\ufffd' }, cutCharacter: false }],
   ])('tells an end %s', (_, bytes, end) => {
-    expect(endUtf8(decodeUtf8(utf8Start, Uint8Array.from(bytes))[0])).toEqual(end)
+    const [state] = decodeSseText(sseStart, 'data: ')
+    expect(endSse(decodeSse(state, Uint8Array.from(bytes))[0])).toEqual(end)
   })
 })
 

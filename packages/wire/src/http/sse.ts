@@ -1,95 +1,9 @@
-import { given } from '../optional-fields.ts'
-
 /**
- * UTF-8 to text in pieces, for platforms whose decoder may not be named here. A character may lie across any
- * number of pieces; bytes that are no UTF-8 become U+FFFD, one for each longest broken sequence, as
- * everywhere on the web. A byte order mark is a character like any other.
+ * Server-sent events: bytes or text in any pieces ↔ frames. Lines may end in LF, CR or CRLF; comments are skipped; one byte
+ * order mark at the start is dropped; bytes that are not UTF-8 become U+FFFD. A frame is returned as soon as its blank
+ * line is read.
  */
-export interface Utf8State {
-  /** The bits of the character under way. */
-  readonly point: number
-  /** Bytes it still needs; 0 between characters. */
-  readonly needed: number
-  /** What the next byte must lie within, or the sequence is broken. */
-  readonly lower: number
-  readonly upper: number
-}
-
-export const utf8Start: Utf8State = { point: 0, needed: 0, lower: 0x80, upper: 0xbf }
-
-const REPLACEMENT = 0xfffd
-/** Code units turned into a string at once; more arguments than this overflow some stacks. */
-const RUN = 4096
-
-export function decodeUtf8(state: Utf8State, bytes: Uint8Array): readonly [Utf8State, string] {
-  const text = new Units()
-  let now = state
-  for (const byte of bytes) {
-    if (now.needed === 0 && byte < 0x80) text.push(byte)
-    else now = step(now, byte, text)
-  }
-  return [now, text.toString()]
-}
-
-/** What is left at the end: a character cut in the middle counts as one broken sequence. */
-export function endUtf8(state: Utf8State): { readonly text: string; readonly cut: boolean } {
-  return state.needed === 0 ? { text: '', cut: false } : { text: '\ufffd', cut: true }
-}
-
-function step(state: Utf8State, byte: number, text: Units): Utf8State {
-  if (state.needed === 0) return lead(byte, text)
-  if (byte < state.lower || byte > state.upper) {
-    text.push(REPLACEMENT)
-    return lead(byte, text)
-  }
-  const point = (state.point << 6) | (byte & 0x3f)
-  if (state.needed > 1) return { ...utf8Start, point, needed: state.needed - 1 }
-  text.push(point)
-  return utf8Start
-}
-
-/** A first byte. The narrower ranges shut out overlong forms, surrogates and what lies beyond U+10FFFF. */
-function lead(byte: number, text: Units): Utf8State {
-  if (byte < 0x80) text.push(byte)
-  else if (byte >= 0xc2 && byte <= 0xdf) return { ...utf8Start, point: byte & 0x1f, needed: 1 }
-  else if (byte >= 0xe0 && byte <= 0xef) return { ...range3(byte), point: byte & 0x0f, needed: 2 }
-  else if (byte >= 0xf0 && byte <= 0xf4) return { ...range4(byte), point: byte & 0x07, needed: 3 }
-  else text.push(REPLACEMENT)
-  return utf8Start
-}
-
-function range3(byte: number): Utf8State {
-  return { ...utf8Start, lower: byte === 0xe0 ? 0xa0 : 0x80, upper: byte === 0xed ? 0x9f : 0xbf }
-}
-
-function range4(byte: number): Utf8State {
-  return { ...utf8Start, lower: byte === 0xf0 ? 0x90 : 0x80, upper: byte === 0xf4 ? 0x8f : 0xbf }
-}
-
-/** Code units on their way to a string. */
-class Units {
-  #done = ''
-  #units: number[] = []
-
-  push(point: number): void {
-    if (point < 0x10000) this.#units.push(point)
-    else this.#units.push(0xd7c0 + (point >> 10), 0xdc00 | (point & 0x3ff))
-    if (this.#units.length >= RUN) this.#flush()
-  }
-
-  #flush(): void {
-    this.#done += String.fromCharCode(...this.#units)
-    this.#units = []
-  }
-
-  toString(): string {
-    this.#flush()
-    return this.#done
-  }
-}
-
-// Server-sent events: bytes or text in any pieces ↔ frames. Lines may end in LF, CR or CRLF; comments are
-// skipped; one byte order mark at the start is dropped. A frame is given out as soon as its blank line is read.
+import { given } from '../optional-fields.ts'
 
 export interface Frame {
   /** Absent where the frame named none. */
@@ -102,7 +16,8 @@ export interface Frame {
 }
 
 export interface SseState {
-  readonly utf8: Utf8State
+  /** The bytes of a character that the next piece completes: at most three. */
+  readonly cut: Uint8Array
   readonly begun: boolean
   /** The last piece ended in CR: an LF that comes first belongs to it. */
   readonly afterCr: boolean
@@ -113,11 +28,33 @@ export interface SseState {
 
 type Field = readonly [name: string, value: string]
 
-export const sseStart: SseState = { utf8: utf8Start, begun: false, afterCr: false, line: '', fields: [] }
+const NOTHING = new Uint8Array()
+
+export const sseStart: SseState = { cut: NOTHING, begun: false, afterCr: false, line: '', fields: [] }
 
 export function decodeSse(state: SseState, chunk: Uint8Array): readonly [SseState, readonly Frame[]] {
-  const [utf8, text] = decodeUtf8(state.utf8, chunk)
-  return decodeSseText({ ...state, utf8 }, text)
+  const bytes = state.cut.length === 0 ? chunk : joinBytes(state.cut, chunk)
+  const whole = bytes.length - cutLength(bytes)
+  const text = decodeText(bytes.subarray(0, whole))
+  return decodeSseText({ ...state, cut: bytes.slice(whole) }, text)
+}
+
+function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const joined = new Uint8Array(first.length + second.length)
+  joined.set(first)
+  joined.set(second, first.length)
+  return joined
+}
+
+function decodeText(bytes: Uint8Array, stream = false): string {
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream })
+}
+
+/** How many bytes at the end belong to a character that is not complete: the decoder waits for more after them. */
+function cutLength(bytes: Uint8Array): number {
+  if ((bytes.at(-1) ?? 0) < 0x80) return 0
+  const lengths = [1, 2, 3].filter((length) => length <= bytes.length)
+  return lengths.find((length) => decodeText(bytes.subarray(-length), true) === '') ?? 0
 }
 
 export function decodeSseText(state: SseState, text: string): readonly [SseState, readonly Frame[]] {
@@ -132,7 +69,7 @@ export function decodeSseText(state: SseState, text: string): readonly [SseState
     fields = takeLine(fields, line + piece, frames)
     line = ''
   }
-  return [{ utf8: state.utf8, begun: true, afterCr: text.endsWith('\r'), line: line + rest, fields }, frames]
+  return [{ cut: state.cut, begun: true, afterCr: text.endsWith('\r'), line: line + rest, fields }, frames]
 }
 
 export interface SseEnd {
@@ -143,9 +80,8 @@ export interface SseEnd {
 }
 
 export function endSse(state: SseState): SseEnd {
-  const { text, cut } = endUtf8(state.utf8)
-  const fields = [...state.fields, ...fieldsOf(state.line + text)]
-  return { rest: frameOf(fields), cutCharacter: cut }
+  const fields = [...state.fields, ...fieldsOf(state.line + decodeText(state.cut))]
+  return { rest: frameOf(fields), cutCharacter: state.cut.length > 0 }
 }
 
 /** One frame as it goes over the wire. A CR in the data arrives as LF: the format has no other way to say it. */

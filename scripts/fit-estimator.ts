@@ -9,8 +9,8 @@ import { parseArgs } from 'node:util'
 import {
   type EstimatedTurn,
   type EstimatorError,
-  estimatorError,
-} from '../packages/core/src/measure/estimator-error.ts'
+  measureError,
+} from '../packages/tidemark/src/inspect/estimator-error.ts'
 import { constantsFile } from './estimator/constants-file.ts'
 import { fitConstants } from './estimator/fitted.ts'
 import { entryOf, FAMILY, leftOutTurns, rowsOfEach } from './estimator/leave-out.ts'
@@ -39,9 +39,9 @@ await runScript('fit-estimator', async () => {
 
 function report(sessions: readonly RecordedSession[], turns: readonly (readonly EstimatedTurn[])[]): string {
   const rows = sessions.map(({ name, model }, index) =>
-    rowFor(name, entryOf(model)?.id ?? model, estimatorError(turns[index] ?? [])),
+    rowFor(name, entryOf(model)?.id ?? model, measureError(turns[index] ?? [])),
   )
-  const pooled = rowFor('all', '', estimatorError(turns.flat()))
+  const pooled = rowFor('all', '', measureError(turns.flat()))
   return table(['session', 'model', 'turns', 'excluded', 'median', 'bias'], [...rows, pooled])
 }
 

@@ -1,8 +1,8 @@
 /** How each recorded session fares with constants fitted to all the others. */
 
-import { type EstimatedTurn, estimatedTurns } from '../../packages/core/src/measure/estimator-error.ts'
 import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
 import { createEstimator } from '../../packages/core/src/tokens/estimator.ts'
+import { type EstimatedTurn, predictTurns } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
 import type { FittedConstants } from '../../packages/wire/src/catalogue/estimator-constants.ts'
 import { CLAUDE_CODE_REMINDER, fittedWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
@@ -33,7 +33,7 @@ export function leftOutTurns(sessions: readonly RecordedSession[]): readonly (re
 function turnsWith(fitted: FittedConstants, { calls }: RecordedSession): readonly EstimatedTurn[] {
   const policy = DEFAULT_POLICY.estimate
   const estimator = createEstimator(fittedWeights(fitted, policy))
-  return estimatedTurns(calls, {
+  return predictTurns(calls, {
     policy,
     forModel: (model) => ({ estimator, stripsThinking: stripsThinking(model) }),
     reminder: { ...CLAUDE_CODE_REMINDER, tokens: fitted.reminder },

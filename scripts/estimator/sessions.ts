@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { createLineReader } from '../../packages/core/src/log/log-reader.ts'
 import type { SessionRecord } from '../../packages/core/src/log/record.ts'
-import { type ApiCall, apiCalls } from '../../packages/core/src/measure/estimator-calls.ts'
+import { type ApiCall, listApiCalls } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import { isClaudeCodeRestart } from '../../packages/wire/src/readers/record-reader.ts'
 
 export interface RecordedSession {
@@ -21,7 +21,7 @@ export function readSessions(
 ): readonly RecordedSession[] {
   const files = readdirSync(folder).filter((file) => /\.jsonl(\.gz)?$/.test(file))
   return files.toSorted().flatMap((file) => {
-    const calls = apiCalls(recordsIn(join(folder, file)), isClaudeCodeRestart)
+    const calls = listApiCalls(recordsIn(join(folder, file)), isClaudeCodeRestart)
     const model = calls[0]?.model
     if (model === undefined || !calls.every((call) => isWanted(call.model))) return []
     return [{ name: nameOf(file), model, calls }]

@@ -127,7 +127,14 @@ export {
   repairsOf,
   settlingRecord,
 } from './context/flatten.ts'
-export { type FlatMessage, isShown, partsOf, type Repair, type RepairKind } from './context/message-parts.ts'
+export {
+  entryEndsTurn,
+  type FlatMessage,
+  isShown,
+  partsOf,
+  type Repair,
+  type RepairKind,
+} from './context/message-parts.ts'
 export type { ApiMessage, Payload, Role } from './context/payload.ts'
 export { MISSING_RESULT_TEXT, missingResult, type OpenCall } from './context/tool-pairing.ts'
 export {
@@ -371,17 +378,6 @@ export {
   type ToolKind,
   type ToolRun,
 } from './log/tool-calls.ts'
-export { type ApiCall, apiCalls, type BreakReason, type IsRestart } from './measure/estimator-calls.ts'
-export {
-  type EstimatedTurn,
-  type EstimatorError,
-  type EstimatorTrial,
-  type ExclusionReason,
-  estimatedTurns,
-  estimatorError,
-  type ModelEstimator,
-} from './measure/estimator-error.ts'
-export type { ReminderRule } from './measure/estimator-reminders.ts'
 export { type Plan, plan, type Tier, type TraceStep } from './planner/plan.ts'
 export {
   type CompactionOutlook,

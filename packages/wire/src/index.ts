@@ -54,7 +54,12 @@ export {
 } from './catalogue/catalogue.ts'
 export { type ModelProblem, type WithModels, withModels } from './catalogue/custom-models.ts'
 export { FITTED_FROM, type FittedConstants } from './catalogue/estimator-constants.ts'
-export { CLAUDE_CODE_REMINDER, estimatorWeights, fittedWeights } from './catalogue/estimator-weights.ts'
+export {
+  CLAUDE_CODE_REMINDER,
+  estimatorWeights,
+  fittedWeights,
+  type ReminderRule,
+} from './catalogue/estimator-weights.ts'
 export {
   type CacheFacts,
   type Capabilities,

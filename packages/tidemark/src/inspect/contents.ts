@@ -1,15 +1,12 @@
 /** What filled the main conversation: classes, tools, files read again. Every block counts once, however often it was sent. */
 import {
   type Accounting,
-  apiCalls,
   type Block,
   blocksOf,
   createEstimator,
   DEFAULT_POLICY,
   duplicateReads,
   type Estimator,
-  estimatedTurns,
-  estimatorError,
   isKnown,
   isObject,
   isText,
@@ -17,7 +14,6 @@ import {
   isToolResult,
   isToolUse,
   type KnownRecord,
-  type ModelEstimator,
   openAccount,
   redact,
   type SessionRecord,
@@ -26,16 +22,14 @@ import {
 } from '@tidemark/core'
 import {
   type Catalogue,
-  claudeCodeReminder,
   estimatorWeights,
-  isClaudeCodeRestart,
-  type LogFormat,
   lookUpModel,
   type ReadRecord,
   type TokenizerFamily,
 } from '@tidemark/wire'
 import { createRepeatedLines } from '../logs/read-session.ts'
-import type { EstimatorReport, LargeItem, RepeatedRead, TokensByKind, ToolShare } from './report.ts'
+import type { ModelEstimator } from './estimator-error.ts'
+import type { LargeItem, RepeatedRead, TokensByKind, ToolShare } from './report.ts'
 
 export interface Contents {
   readonly tokensByClass: TokensByKind
@@ -212,28 +206,5 @@ export function createEstimates(catalogue: Catalogue): Estimates {
       models.set(model, made)
       return made
     },
-  }
-}
-
-// How well the context's growth could be foretold on this session, with what was known at each time.
-
-export function estimatorReport(
-  records: readonly SessionRecord[],
-  format: LogFormat,
-  estimates: Estimates,
-): EstimatorReport {
-  const isClaudeCodes = format === 'claude-code'
-  const reminder = isClaudeCodes ? claudeCodeReminder(records) : undefined
-  const turns = estimatedTurns(apiCalls(records, isClaudeCodes ? isClaudeCodeRestart : undefined), {
-    policy: DEFAULT_POLICY.estimate,
-    forModel: estimates.forModel,
-    ...(reminder === undefined ? {} : { reminder }),
-  })
-  const { turns: counted, medianAbsError, bias, excluded } = estimatorError(turns)
-  return {
-    turns: counted,
-    medianAbsError: counted === 0 ? null : medianAbsError,
-    bias: counted === 0 ? null : Math.round(bias * 1e4) / 1e4,
-    excluded,
   }
 }

@@ -12,8 +12,9 @@ import { type Catalogue, type LogFormat, lookUpModel, type ReadRecord } from '@t
 import { promptsIn, type ReadLog } from '../logs/read-session.ts'
 import { breaksOf } from './cache-breaks.ts'
 import { addUsage, type Call, callsOf, hitRateOf, NO_USAGE, toolCallsIn, usageOf } from './calls.ts'
-import { contentsOf, createEstimates, type Estimates, estimatorReport, largestItems } from './contents.ts'
+import { contentsOf, createEstimates, type Estimates, largestItems } from './contents.ts'
 import { type Curve, curveOf, windowOf } from './context-curve.ts'
+import { estimatorReport } from './estimator-error.ts'
 import type { CacheReport, DamagedPlace, SessionReport } from './report.ts'
 import {
   agentReports,
@@ -47,7 +48,7 @@ export function inspectLog(log: ReadLog, rules: InspectRules): SessionReport {
     ...promptsIn(records),
     ...contextOfLog(curveOf(records, all), all, { log, rules }),
     ...contentOfLog(log, all, estimates),
-    estimator: estimatorReport(records, log.format, estimates),
+    estimator: estimatorReport(records, log.format, estimates.forModel),
     ...money,
     ...found,
     damaged: damagedPlaces(log),

@@ -5,7 +5,6 @@ import {
   type EstimatorWeights,
   evenWeights,
   fixedRule,
-  type ReminderRule,
   type TextWeights,
 } from '@tidemark/core'
 import { FITTED, type FittedConstants } from './estimator-constants.ts'
@@ -23,6 +22,15 @@ export function estimatorWeights(family: TokenizerFamily | null, policy: Estimat
     default:
       return fixedRule(policy)
   }
+}
+
+/** A reminder that a host sends after a number of blocks without certain tools, and does not log. */
+export interface ReminderRule {
+  /** Tools whose use puts the reminder off. */
+  readonly tools: readonly string[]
+  /** Blocks of responses, thinking aside, from one to the next. */
+  readonly every: number
+  readonly tokens: number
 }
 
 /** What Claude Code sends and, in the versions that ran these models, did not log. */

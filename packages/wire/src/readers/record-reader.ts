@@ -1,13 +1,6 @@
 /** Claude Code's lines and our own are records as they stand; the core's reader takes both, batches and all. */
-import {
-  createLineReader,
-  isObject,
-  isTooDeep,
-  type LineReader,
-  type ReminderRule,
-  type SessionRecord,
-} from '@tidemark/core'
-import { CLAUDE_CODE_REMINDER } from '../catalogue/estimator-weights.ts'
+import { createLineReader, isObject, isTooDeep, type LineReader, type SessionRecord } from '@tidemark/core'
+import { CLAUDE_CODE_REMINDER, type ReminderRule } from '../catalogue/estimator-weights.ts'
 import {
   createDamageNotes,
   createMetaNotes,

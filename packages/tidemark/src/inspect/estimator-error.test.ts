@@ -1,10 +1,12 @@
+import { type Block, createEstimator, DEFAULT_POLICY, fixedRule } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../log/block.ts'
-import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createEstimator } from '../tokens/estimator.ts'
-import { fixedRule } from '../tokens/estimator-weights.ts'
-import type { ApiCall } from './estimator-calls.ts'
-import { type EstimatedTurn, type EstimatorTrial, estimatedTurns, estimatorError } from './estimator-error.ts'
+import {
+  type ApiCall,
+  type EstimatedTurn,
+  type EstimatorTrial,
+  measureError,
+  predictTurns,
+} from './estimator-error.ts'
 
 const policy = DEFAULT_POLICY.estimate
 /** A start that no observation moves, so that figures can be worked out by hand. */
@@ -34,12 +36,12 @@ function turns(
   calls: readonly ApiCall[],
   given: EstimatorTrial = trial,
 ): readonly (readonly [number, number] | string)[] {
-  return estimatedTurns(calls, given).map((turn) =>
+  return predictTurns(calls, given).map((turn) =>
     turn.counted ? ([turn.predicted, turn.reported] as const) : turn.reason,
   )
 }
 
-describe('estimatedTurns', () => {
+describe('predictTurns', () => {
   it('has no turn for the first call', () => {
     expect([turns([]), turns([call(100)])]).toEqual([[], []])
   })
@@ -109,13 +111,13 @@ describe('estimatedTurns', () => {
     const quick = createEstimator({ ...fixedRule(policy), start: { scale: 1, offset: 0, weight: 1 } })
     const learning: EstimatorTrial = { policy, forModel: () => ({ estimator: quick, stripsThinking: false }) }
     const calls = Array.from({ length: 40 }, (_, index) => call(1_000 + 1_500 * index, [text(990)]))
-    const predicted = estimatedTurns(calls, learning).map((turn) => (turn.counted ? turn.predicted : 0))
+    const predicted = predictTurns(calls, learning).map((turn) => (turn.counted ? turn.predicted : 0))
     expect(predicted[0]).toBe(1_000)
     expect(Math.abs((predicted.at(-1) ?? 0) - 1_500)).toBeLessThan(20)
   })
 })
 
-describe('estimatorError', () => {
+describe('measureError', () => {
   const counted = (predicted: number, reported: number): EstimatedTurn => ({
     counted: true,
     predicted,
@@ -150,6 +152,6 @@ describe('estimatorError', () => {
       },
     ],
   ])('%s', (_, given, error) => {
-    expect(estimatorError(given)).toEqual(error)
+    expect(measureError(given)).toEqual(error)
   })
 })

@@ -1,8 +1,7 @@
+import { type Block, SYNTHETIC_MODEL } from '@tidemark/core'
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../log/block.ts'
-import { SYNTHETIC_MODEL } from '../log/record.ts'
-import { type ApiCall, apiCalls, type IsRestart } from './estimator-calls.ts'
+import { type ApiCall, type IsRestart, listApiCalls, reminderTokens } from './estimator-error.ts'
 
 const text = (value: string): Block => ({ type: 'text', text: value })
 const use = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
@@ -33,10 +32,10 @@ function told(calls: readonly ApiCall[]): readonly string[] {
 function callsOf(tell: (teller: Teller) => void, isRestart?: IsRestart): readonly string[] {
   const teller = new Teller()
   tell(teller)
-  return told(apiCalls(teller.records, isRestart))
+  return told(listApiCalls(teller.records, isRestart))
 }
 
-describe('apiCalls', () => {
+describe('listApiCalls', () => {
   it('gives what each call added: the response before it and all that came since', () => {
     const calls = callsOf((teller) => {
       teller.user('go')
@@ -165,5 +164,45 @@ describe('apiCalls', () => {
       answer(teller, 'm3', [text('c')], 95, { context_management: { applied_edits: [] } })
     })
     expect(calls).toEqual(['100:  | ', '90: a |  (clearing)', '95: b | '])
+  })
+})
+
+const RULE = { tools: ['Todo'], every: 3, tokens: 100 }
+const thought: Block = { type: 'thinking', thinking: 'x' }
+const call = (name: string): Block => ({ type: 'tool_use', id: 'c', name, input: {} })
+const line = text('x')
+
+const reminded = (...said: readonly (readonly Block[] | 'restart')[]): readonly number[] =>
+  reminderTokens(
+    said.map(
+      (blocks): ApiCall => ({
+        model: 'm',
+        context: 1,
+        said: blocks === 'restart' ? [] : blocks,
+        heard: [],
+        endsTurn: false,
+        broken: blocks === 'restart' ? 'restart' : null,
+      }),
+    ),
+    RULE,
+  )
+
+describe('reminderTokens', () => {
+  it.each<[string, readonly number[], readonly number[]]>([
+    ['every third block', reminded([line], [line], [line], [line], [line], [line]), [0, 0, 100, 0, 0, 100]],
+    ['several blocks at once', reminded([line, call('Read')], [line, call('Read')], [line]), [0, 100, 0]],
+    ['thinking is no step', reminded([thought], [thought, line], [line], [thought, line]), [0, 0, 0, 100]],
+    [
+      'a tool that puts it off',
+      reminded([line], [line], [call('Todo')], [line], [line], [line]),
+      [0, 0, 0, 0, 0, 100],
+    ],
+    [
+      'counted anew after a break',
+      reminded([line], [line], 'restart', [line], [line], [line]),
+      [0, 0, 0, 0, 0, 100],
+    ],
+  ])('%s', (_, tokens, expected) => {
+    expect(tokens).toEqual(expected)
   })
 })

@@ -1,7 +1,7 @@
 /**
- * A map from strings, as a value. `set` gives a larger map and leaves the smaller one as it was, at a cost
- * that hardly grows with the size, whichever map of a family is extended: where `List` and `IndexMap` copy
- * on the second extension of the same value, this never does.
+ * A map from strings, as a value. `set` returns a larger map and leaves the smaller one as it was, at a cost that hardly
+ * grows with the size, whichever map of a family is extended: `List` copies on the second extension of the same value,
+ * this never does.
  */
 export class Trie<V> {
   readonly #root: Node<V> | undefined
@@ -87,46 +87,24 @@ function hashOf(key: string): number {
   return hash
 }
 
-/**
- * From a key to the place of the first item that had it, as a value: the companion of `List`. `add` gives a
- * larger map and leaves the smaller one as it was; both share one table while there is one line of descent.
- */
+/** From a key to the place of the first item that had it, as a value. */
 export class IndexMap {
-  /** Key → how many came before it; `#places` has the place of each in that order. */
-  readonly #order: Map<string, number>
-  readonly #places: number[]
-  readonly #size: number
+  readonly #places: Trie<number>
 
-  private constructor(order: Map<string, number>, places: number[]) {
-    this.#order = order
+  private constructor(places: Trie<number>) {
     this.#places = places
-    this.#size = places.length
   }
 
   static empty(): IndexMap {
-    return new IndexMap(new Map(), [])
+    return new IndexMap(Trie.empty())
   }
 
   get(key: string): number | undefined {
-    const order = this.#order.get(key)
-    return order !== undefined && order < this.#size ? this.#places[order] : undefined
+    return this.#places.get(key)
   }
 
   /** The first place counts: adding a key again changes nothing. */
   add(key: string, place: number): IndexMap {
-    if (this.get(key) !== undefined) return this
-    const { order, places } = this.#places.length === this.#size ? this.#shared() : this.#copy()
-    order.set(key, places.length)
-    places.push(place)
-    return new IndexMap(order, places)
-  }
-
-  #shared(): { readonly order: Map<string, number>; readonly places: number[] } {
-    return { order: this.#order, places: this.#places }
-  }
-
-  #copy(): { readonly order: Map<string, number>; readonly places: number[] } {
-    const own = [...this.#order].filter(([, order]) => order < this.#size)
-    return { order: new Map(own), places: this.#places.slice(0, this.#size) }
+    return this.#places.has(key) ? this : new IndexMap(this.#places.set(key, place))
   }
 }

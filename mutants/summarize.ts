@@ -55,12 +55,12 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'facts-come-from-the-last-round-alone',
-    law: 'facts planted in the first are found in the last',
-    file: 'packages/core/src/log/session.ts',
-    find: 'if (record.uuid === before) break',
+    law: 'twenty compactions in a chain',
+    file: 'packages/core/src/compaction/write-summary.ts',
+    find: 'if (isKnown(record) && !shown.has(record.uuid)) records.push(record)',
     replace:
-      'if (record.uuid === before) break\n    if (record.isCompactSummary === true) history.length = 0',
-    tests: [ROUNDS],
+      'if (record.isCompactSummary === true) records.length = 0\n    if (isKnown(record) && !shown.has(record.uuid)) records.push(record)',
+    tests: ['test/summaries/long-chain.test.ts'],
   },
   {
     name: 'one-long-piece-pushes-others-out',

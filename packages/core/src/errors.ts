@@ -2,7 +2,7 @@
  * Misuse and broken I/O. Expected outcomes (a refused append, a damaged line, a compaction that cannot
  * help) are values, never this. `code` is stable; `message` says what was expected and what to do.
  */
-export type TidemarkErrorCode =
+type TidemarkErrorCode =
   | 'bad-blob'
   | 'bad-home'
   | 'bad-option'

@@ -116,7 +116,7 @@ export {
   type View,
   viewOf,
 } from './context/context-view.ts'
-export { cutAtOrAfter, cutAtOrBefore, legalCuts, roundsOf } from './context/cut-points.ts'
+export { cutAtOrBefore, legalCuts, roundsOf } from './context/cut-points.ts'
 export type { Cleared, Entry } from './context/entry.ts'
 export {
   type Flat,
@@ -151,7 +151,6 @@ export {
   type Money,
   NO_MONEY,
   type Prices,
-  type PricesOf,
   type PriceTier,
   priceOf,
   priceTokens,
@@ -160,7 +159,6 @@ export {
   ratesFor,
 } from './cost/prices.ts'
 export {
-  type Amount,
   advanceMoney,
   COMPACTION,
   type MoneyTotals,
@@ -168,47 +166,38 @@ export {
   noMoney,
   type SessionMoney,
 } from './cost/session-cost.ts'
-export { type ClosedCall, type Closing, closeCall, type OpenedCall, withMoney } from './engine/call-model.ts'
+export { closeCall, type OpenedCall, withMoney } from './engine/call-model.ts'
 export type {
-  AppendRefusal,
   Compacted,
   FloorItem,
   ForkRead,
   Halt,
-  QuietOutcome,
   RewriteEvent,
-  RewritePhase,
   RewriteRefusal,
   RewriteRefused,
   TurnDone,
   TurnEvent,
   TurnOutcome,
 } from './engine/events.ts'
-export {
-  type Cleanup,
-  type CleanupFault,
-  type CompactHooks,
-  type Hook,
-  type HookContext,
-  type KeepDiff,
-  MAIN,
-  type Offered,
-  type OtherSummariser,
-  type PostCompactInput,
-  type PreCompactInput,
-  type PreCompactOutput,
-  type RawSummary,
-  type Rewritten,
-  type Room,
-  type RunTool,
-  type SessionStartInput,
-  type SummaryQuestion,
-  type ToolAnswer,
-  type TurnHost,
-  type WriteSummary,
-  type WrittenSummary,
+export type {
+  Cleanup,
+  CleanupFault,
+  CompactHooks,
+  Hook,
+  HookContext,
+  Offered,
+  OtherSummariser,
+  RawSummary,
+  Rewritten,
+  Room,
+  RunTool,
+  SummaryQuestion,
+  ToolAnswer,
+  TurnHost,
+  WriteSummary,
+  WrittenSummary,
 } from './engine/host.ts'
-export { measureNow, type Planned, planNow, prefixTokens, UNDO_NOTICE } from './engine/measure-context.ts'
+export { measureNow, planNow, prefixTokens, UNDO_NOTICE } from './engine/measure-context.ts'
 export type {
   AppendOutcome,
   BlobStore,
@@ -228,45 +217,27 @@ export {
   assemble,
   type BlockDelta,
   type BlockEnded,
-  type BlockGrew,
-  type BlockStarted,
   collect,
   emptyAssembly,
   type Failure,
   type FailureKind,
   type OpenBlock,
   type Reply,
-  type ReplyAlive,
   type ReplyEnded,
   type ReplyEvent,
   type ReplyFailed,
-  type ReplyOther,
-  type ReplyStarted,
   type ReplyUpdated,
   replyOf,
   type TokenGap,
 } from './engine/reply.ts'
 export { catchUp, openSession, type RoomState, type SessionState } from './engine/session-state.ts'
 export { type Alone, append, refresh, type TurnRun, type Unlinked } from './engine/session-writer.ts'
-export {
-  type ForkAsked,
-  type ForkEnd,
-  forkRequest,
-  type NothingToFork,
-  runFork,
-} from './engine/side-call.ts'
-export { TidemarkError, type TidemarkErrorCode } from './errors.ts'
-export { type ExportOptions, exportMarkdown, markdownPieces } from './history/export-markdown.ts'
+export { type ForkAsked, type ForkEnd, forkRequest, runFork } from './engine/side-call.ts'
+export { TidemarkError } from './errors.ts'
+export { exportMarkdown, markdownPieces } from './history/export-markdown.ts'
 export { type HistoryAnswer, historyTool, runHistory } from './history/history-tool.ts'
 export type { HistorySource } from './history/search.ts'
-export {
-  type BlobReader,
-  type BlobWriter,
-  restoreRecord,
-  type SpillOutcome,
-  type SpillQuestion,
-  spill,
-} from './history/spill.ts'
+export { type BlobReader, restoreRecord, type SpillQuestion, spill } from './history/spill.ts'
 export { List } from './log/append-list.ts'
 export type { Damage, DamageKind } from './log/batch.ts'
 export {
@@ -283,13 +254,11 @@ export {
   isThinking,
   isToolResult,
   isToolUse,
-  type TextBlock,
-  type ThinkingBlock,
   type ToolResultBlock,
   type ToolUseBlock,
 } from './log/block.ts'
 export { placeOf, recordAt } from './log/branches.ts'
-export { type Decoded, decodeRecord, LOG_VERSION, type LogHeader, newHeader } from './log/decode-record.ts'
+export { type Decoded, decodeRecord, LOG_VERSION, newHeader } from './log/decode-record.ts'
 export {
   firstNonJson,
   isObject,
@@ -347,14 +316,10 @@ export {
   isPrompt,
   isSyntheticError,
   type KnownRecord,
-  type LoggedCall,
   type MicrocompactBoundary,
   type MicrocompactMetadata,
-  type OtherRecord,
-  type Pin,
   type PreservedMessages,
   type PreservedSegment,
-  type ProgressRecord,
   type RawBlock,
   type RecordBase,
   type SessionRecord,
@@ -363,7 +328,6 @@ export {
   type SystemRecord,
   typedText,
   type Usage,
-  type UserMessage,
   type UserRecord,
 } from './log/record.ts'
 export { emptySession, historyOf, reduce, type Session, sessionOf } from './log/session.ts'
@@ -378,7 +342,7 @@ export {
   type ToolKind,
   type ToolRun,
 } from './log/tool-calls.ts'
-export { type Plan, plan, type Tier, type TraceStep } from './planner/plan.ts'
+export { type Plan, plan } from './planner/plan.ts'
 export {
   type CompactionOutlook,
   type Moment,
@@ -386,24 +350,20 @@ export {
   type OptimalTrigger,
   optimalTrigger,
   type PlanContext,
-  type Tracking,
   usualOutlook,
 } from './planner/plan-input.ts'
 export { createPolicy, DEFAULT_POLICY } from './policy/create-policy.ts'
 export {
   type Budgets,
-  type ClearBudgets,
   type KnownWindow,
   type LadderState,
   type Lines,
   type ModelSize,
-  type Offsets,
   type ScaledPolicy,
   type SpillBudgets,
   scalePolicy,
   smallestWindow,
   standOn,
-  type UnknownWindow,
 } from './policy/limits.ts'
 export { type EstimatePolicy, type Policy, policyPaths, policyValue } from './policy/policy.ts'
 export type { DeepPartial, Problem } from './policy/policy-fields.ts'
@@ -414,17 +374,11 @@ export {
   strictProfile,
 } from './policy/provider-profile.ts'
 export {
-  type Mechanism,
-  type MechanismState,
-  type MechanismStates,
   mechanismStates,
   NO_SWITCHES,
-  type PercentName,
   readSwitches,
   type Switches,
   type SwitchName,
-  type SwitchNotice,
-  type SwitchReading,
 } from './policy/switches.ts'
 export {
   advanceTold,
@@ -575,10 +529,8 @@ export {
   type AnswerRefusal,
   acceptBlock,
   acceptSummary,
-  type ParsedSummary,
   parseSummary,
   type SummaryAnswer,
-  type Verdict,
 } from './summary/accept-summary.ts'
 export type {
   Ask,
@@ -597,44 +549,19 @@ export type {
   ForkAsk,
   LocalAsk,
 } from './summary/attempt.ts'
-export { type PartRoom, type Parts, splitParts } from './summary/attempt-requests.ts'
+export { splitParts } from './summary/attempt-requests.ts'
 export { answered, isDone, mostCalls, nextAsk, startChain, unfit } from './summary/attempts.ts'
-export {
-  type Gated,
-  type GateList,
-  type GateRules,
-  type Missing,
-  missingFrom,
-  passGate,
-} from './summary/check-summary.ts'
-export { type Ledger, type LedgerFile, type LedgerRules, ledgerOf } from './summary/ledger.ts'
-export {
-  composeSummary,
-  type LocalCover,
-  type LocalSummary,
-  type LocalSummaryRules,
-  localSummary,
-} from './summary/local-summary.ts'
-export {
-  type CarriedThing,
-  type Losses,
-  type Lost,
-  type Receipt,
-  type ReceiptQuestion,
-  receiptOf,
-} from './summary/receipt.ts'
+export { type GateRules, passGate } from './summary/check-summary.ts'
+export { ledgerOf } from './summary/ledger.ts'
+export { composeSummary, type LocalSummaryRules, localSummary } from './summary/local-summary.ts'
+export { type Receipt, receiptOf } from './summary/receipt.ts'
 export { REDACTED, redact, redactAll } from './summary/redact.ts'
 export {
   chooseSpan,
-  type KeptMetadata,
   keptMetadata,
   keptUuids,
-  type Pins,
   type Span,
-  type SpanAnchors,
-  type SpanChoice,
   type SpanOptions,
-  type SpanRefusal,
   type SpanRefusalReason,
 } from './summary/select-span.ts'
 export {
@@ -646,39 +573,31 @@ export {
   type PersonMessage,
   type Said,
   type TouchedFile,
-  withoutMessages,
 } from './summary/session-facts.ts'
 export {
   answerSettings,
   type DirectInput,
   dropHead,
-  type HeadDrop,
-  type HeadDropContext,
   type InputParts,
   prepareInput,
   type Summariser,
   TRUNCATION_MARKER,
 } from './summary/summary-input.ts'
 export {
-  type Continuation,
   continuationFor,
   type SummaryMessageParts,
-  type SummaryRecordBody,
   summaryMessage,
   summaryRecord,
 } from './summary/summary-message.ts'
 export {
   type CompactForm,
   composeInstructions,
-  type InstructionSources,
-  type Instructions,
   type SummaryTask,
   sectionTitles,
   summaryPrompt,
 } from './summary/summary-prompt.ts'
 export type { Measure } from './summary/truncate-text.ts'
 export {
-  type Account,
   type Accounting,
   type AccountingRules,
   type DuplicateRead,
@@ -708,7 +627,6 @@ export {
   fixedRule,
   type ImageWeights,
   type TextWeights,
-  type ThinkingWeights,
 } from './tokens/estimator-weights.ts'
 export {
   type BilledPart,
@@ -727,7 +645,7 @@ export {
 } from './tokens/usage.ts'
 export { pinRecord } from './turn/pin.ts'
 export { makeRoom } from './turn/reduce-context.ts'
-export { type Arrived, arrive } from './turn/run-tools.ts'
+export { arrive } from './turn/run-tools.ts'
 export { afterAnswer, readyRequest, runTurn, type TurnAsked, takeTurn, undoings } from './turn/turn.ts'
 export { type UndoAsked, type Undone, undoAct } from './turn/undo.ts'
 export type { Finding, FindingCode } from './validate/finding.ts'

@@ -1,58 +1,27 @@
 /** The public names of the codecs, the catalogue and the readers, one by one. */
 
-export { type BodyProblem, type DecodedBody, fromBody } from './anthropic/decode-request.ts'
+export { type BodyProblem, fromBody } from './anthropic/decode-request.ts'
 export { overflowOfReply, toFailure } from './anthropic/failure.ts'
-export {
-  API_VERSIONS,
-  AUTH_STYLES,
-  type Credentials,
-  fromHeaders,
-  type RequestHead,
-  toHeaders,
-} from './anthropic/headers.ts'
-export {
-  type GrowingMessages,
-  type GrowingRequest,
-  type GrowOptions,
-  growingText,
-  growRequest,
-  type MessageText,
-  messageTexts,
-} from './anthropic/incremental-request.ts'
+export { type Credentials, fromHeaders, type RequestHead, toHeaders } from './anthropic/headers.ts'
+export { type GrowingRequest, growingText, growRequest } from './anthropic/incremental-request.ts'
 export { eventsOf, every, framesOf, toFrames } from './anthropic/reply-frames.ts'
 export {
   bodyText,
   type EncodedRequest,
   type EncodeOptions,
   encodeRequest,
-  type Fragment,
   type RawTexts,
-  type Zone,
 } from './anthropic/request.ts'
 export { fromResponse, toResponse } from './anthropic/response.ts'
-export {
-  type ByteState,
-  byteStart,
-  endBytes,
-  endReply,
-  fromBytes,
-  fromFrame,
-  type StreamState,
-  streamStart,
-} from './anthropic/stream.ts'
+export { byteStart, endBytes, endReply, fromBytes, fromFrame, streamStart } from './anthropic/stream.ts'
 export {
   type Catalogue,
   catalogueOf,
   type FoundModel,
-  knownUnknowns,
-  type LookUp,
   lookUpModel,
   modelCatalogue,
-  type Spelling,
-  type Unknown,
-  type UnknownModel,
 } from './catalogue/catalogue.ts'
-export { type ModelProblem, type WithModels, withModels } from './catalogue/custom-models.ts'
+export { withModels } from './catalogue/custom-models.ts'
 export { FITTED_FROM, type FittedConstants } from './catalogue/estimator-constants.ts'
 export {
   CLAUDE_CODE_REMINDER,
@@ -64,11 +33,8 @@ export {
   type CacheFacts,
   type Capabilities,
   type Doubt,
-  type EstimateBasis,
   type ModelEntry,
-  type PastPrices,
   pricesOn,
-  type RequestLimits,
   type ThinkingFacts,
   type ThinkingMode,
   TOKENIZER_FAMILIES,
@@ -89,8 +55,8 @@ export {
   sseStart,
 } from './http/sse.ts'
 export type { AnthropicVersion } from './profiles/anthropic-profile.ts'
-export { type ProfileOptions, profileFor } from './profiles/provider-profile.ts'
-export { createLogReader, type DetectedFormat, detectFormat, formatOfLine } from './readers/log-format.ts'
+export { profileFor } from './profiles/provider-profile.ts'
+export { createLogReader, detectFormat, formatOfLine } from './readers/log-format.ts'
 export {
   createDamageNotes,
   type DamageNotes,

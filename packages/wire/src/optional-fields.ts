@@ -3,4 +3,4 @@ export function given<T extends object>(fields: T): Given<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>
 }
 
-export type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

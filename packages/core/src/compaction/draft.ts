@@ -172,7 +172,7 @@ function bodyOf(attachment: Attachment): RecordBody {
 // The records of a compaction, one batch: boundary, what stands in front of the summary, summary, epoch, what was
 // brought back. What is kept verbatim is named in the boundary and stands where its anchor does.
 
-export type SummaryBody =
+type SummaryBody =
   | Pick<UserRecord, 'type' | 'message' | 'isCompactSummary' | 'isVisibleInTranscriptOnly' | 'isMeta'>
   | Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks' | 'isCompactSummary' | 'isVisibleInTranscriptOnly'>
 
@@ -191,7 +191,7 @@ export interface CompactionParts {
   readonly carried: readonly RecordBody[]
 }
 
-export interface Links {
+interface Links {
   readonly ids: Ids
   readonly timestamp: string
   readonly sessionId: string
@@ -268,7 +268,7 @@ export function asEdited(draft: CompactionDraft): CompactionDraft {
 
 // The receipt of a drafted compaction, told on the session as it is and as it would be.
 
-export interface ReceiptFor {
+interface ReceiptFor {
   readonly drafted: Drafted
   /** With all that has come since it was planned. */
   readonly before: SessionState
@@ -294,7 +294,7 @@ export function receiptFor({ scaled, estimator }: Room, { drafted, before, after
 // What has come into a view since a rewrite of it was begun.
 
 /** A view as it was when a rewrite of it was begun. */
-export type SeenView = Pick<View, 'entries' | 'acts'>
+type SeenView = Pick<View, 'entries' | 'acts'>
 
 /**
  * The entries behind those that `seen` had; null where the view is no longer what it was: another rewrite, an

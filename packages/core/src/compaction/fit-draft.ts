@@ -105,7 +105,7 @@ function limitOf({ asked, line, span }: CompactionPlan): number | null {
 
 // What is left when all that may go has gone, and still does not fit.
 
-export interface FloorQuestion {
+interface FloorQuestion {
   readonly drafted: Drafted
   readonly after: ContextTokens
   /** The session as it would be. */
@@ -116,7 +116,7 @@ export interface FloorQuestion {
 
 const MOST_ITEMS = 5
 
-export function floorOf({ after, state, room, limit, drafted }: FloorQuestion): RewriteRefused {
+function floorOf({ after, state, room, limit, drafted }: FloorQuestion): RewriteRefused {
   const entries = state.view.entries.toArray().filter(isShown)
   const unanswered = new Set(drafted.plan.span.unanswered.map(({ record }) => record.uuid))
   const items = entries.map((entry): FloorItem => {

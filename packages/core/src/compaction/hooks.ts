@@ -9,7 +9,7 @@ import { composeInstructions } from '../summary/summary-prompt.ts'
 import type { CompactionDraft } from './draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
-export type Hooked = { readonly ok: true; readonly instructions: string | null } | RewriteRefused
+type Hooked = { readonly ok: true; readonly instructions: string | null } | RewriteRefused
 
 export async function* beforeCompaction(
   run: TurnRun,

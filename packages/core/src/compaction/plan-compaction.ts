@@ -142,7 +142,7 @@ function switchedOff(
 
 // What a compaction would cost now, told by what it would really send: the span, the cache as it is, its lifetime.
 
-export interface PriceQuestion {
+interface PriceQuestion {
   readonly host: TurnHost
   readonly room: Room
   /** It is made without a model. */
@@ -153,7 +153,7 @@ export interface PriceQuestion {
 }
 
 /** Null where nobody can tell. */
-export function compactionPrice(state: SessionState, question: PriceQuestion): OptimalTrigger | null {
+function compactionPrice(state: SessionState, question: PriceQuestion): OptimalTrigger | null {
   const { host, room, tokens } = question
   const known = contextNow(state, host, room, 'call')
   const { rates, cache, write, meter } = known.context

@@ -157,7 +157,7 @@ async function* told(
 
 // What the work depends on, from its sources of truth, for the view that a compaction leaves.
 
-export interface Brought {
+interface Brought {
   readonly carried: readonly Carried[]
   readonly superseded: readonly string[]
   readonly skipped: readonly NotCarried[]
@@ -166,7 +166,7 @@ export interface Brought {
 const NOTHING: Brought = { carried: [], superseded: [], skipped: [] }
 
 /** Null where it was called off. */
-export async function* bringBack(
+async function* bringBack(
   run: TurnRun,
   room: Room,
   plan: CompactionPlan,
@@ -190,7 +190,7 @@ export async function* bringBack(
 // The epoch that begins with a compaction: the cache behind the prefix is lost anyway, so what changed moves in.
 
 /** Null where the prefix stays: nothing changed, thinking that is kept is bound to it, or the host has none to give. */
-export async function epochAfter(run: TurnRun, keeping: Keeping): Promise<Epoch | null> {
+async function epochAfter(run: TurnRun, keeping: Keeping): Promise<Epoch | null> {
   const { span } = keeping
   const { standing } = run.state.told
   if (standing === null || span.form === 'from') return null

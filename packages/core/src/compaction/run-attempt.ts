@@ -34,7 +34,7 @@ import type { Summariser } from '../summary/summary-input.ts'
 import { sizeOf } from '../tokens/calibration.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
-export const COMPACT_SOURCE = 'compact'
+const COMPACT_SOURCE = 'compact'
 
 export async function* askModel(
   run: TurnRun,
@@ -156,7 +156,7 @@ function outcomeOf(answer: Halt | { readonly ok: true; readonly reply: Reply }):
 // field. It carries no edits of the context, which the provider refuses beside it.
 
 /** `cache` is null where it is cold. Null where nothing was sent yet, or the record is nowhere among the messages. */
-export function blockRequest(
+function blockRequest(
   { sent, flat }: SessionState,
   ask: BlockAsk,
   cache: CacheRules | null,
@@ -204,7 +204,7 @@ function withBeta(parameters: AssembledRequest['front']['parameters'], beta: str
 
 // A model whose replies cannot take for ever: silence that is too long, or too long in all, ends them as a failure.
 
-export interface Bounds {
+interface Bounds {
   readonly deadlines: Deadlines
   readonly clock: Clock
   readonly limits: AskDeadlines
@@ -323,7 +323,7 @@ function eventQueue(): EventQueue {
 
 // Signs of life while something takes long, so that nobody who watches thinks that it hangs.
 
-export interface KeepAlive {
+interface KeepAlive {
   readonly deadlines: Deadlines
   readonly keepAliveMs: number
   /** When it began, in milliseconds since 1970; now unless told. */
@@ -379,7 +379,7 @@ function policyFor(policy: CompactPolicy, { asked }: CompactionPlan): CompactPol
   return asked.summarizer === 'local' ? { ...policy, chain: { ...policy.chain, local: 'only' } } : policy
 }
 
-export function ownSummariser({ profile, offered, policy }: TurnHost, { scaled }: Room): Summariser {
+function ownSummariser({ profile, offered, policy }: TurnHost, { scaled }: Room): Summariser {
   return {
     model: offered().model,
     profile,
@@ -389,7 +389,7 @@ export function ownSummariser({ profile, offered, policy }: TurnHost, { scaled }
 }
 
 /** What was sent last can still be read from the provider's cache. */
-export function isWarm({ lineage }: SessionState, { clock }: TurnHost): boolean {
+function isWarm({ lineage }: SessionState, { clock }: TurnHost): boolean {
   const expiry = cacheExpiry(lineage ?? NO_LINEAGE)
   return expiry !== null && clock.now() < expiry
 }

@@ -40,7 +40,7 @@ export async function* writeSummary(
   return summary.ok ? { ok: true, summary, chain: null } : summary
 }
 
-export interface TooLarge {
+interface TooLarge {
   readonly asked: SummaryAsked
   readonly asking: Asking
   /** What was wrong with the one before. */
@@ -207,7 +207,7 @@ export function historyBefore(state: SessionState, { span }: CompactionPlan): re
 }
 
 /** The facts of it. Summary and gate ask for the same, and reading them off a long history takes its time. */
-export function factsBefore(state: SessionState, plan: CompactionPlan): Facts {
+function factsBefore(state: SessionState, plan: CompactionPlan): Facts {
   return remembered(facts, plan.span, () => factsOf(historyBefore(state, plan)))
 }
 
@@ -238,7 +238,7 @@ function historyOf({ session, view }: SessionState, span: Span): readonly KnownR
 
 // The summary after the gate: what the log knows for certain is in it, and what is secret is not.
 
-export interface GateQuestion {
+interface GateQuestion {
   readonly plan: CompactionPlan
   readonly written: RawSummary
 }

@@ -221,18 +221,18 @@ function withDamage(view: View, kind: DamageKind, uuid: string): View {
 
 // What a compaction kept verbatim, and behind which record each piece stands in the view.
 
-export interface Anchored {
+interface Anchored {
   readonly anchor: string
   readonly entries: readonly Entry[]
 }
 
-export interface Kept {
+interface Kept {
   readonly anchored: readonly Anchored[]
   /** Named as kept, and nowhere to be found. */
   readonly missing: readonly string[]
 }
 
-export function keptBy(boundary: CompactBoundary, before: List<Entry>, session: Session): Kept {
+function keptBy(boundary: CompactBoundary, before: List<Entry>, session: Session): Kept {
   const metadata = boundary.compactMetadata
   const kept = metadata?.preservedMessages ?? segmentOf(before, metadata?.preservedSegment)
   const lists = [kept, metadata?.unansweredMessages].filter((list) => list != null)

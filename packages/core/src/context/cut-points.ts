@@ -27,11 +27,6 @@ export function cutAtOrBefore(records: readonly KnownRecord[], position: number)
   return legalCuts(records).findLast((cut) => cut <= position) ?? 0
 }
 
-/** The nearest legal cut at or after `position`, or null where a call still waits for its answer. */
-export function cutAtOrAfter(records: readonly KnownRecord[], position: number): number | null {
-  return legalCuts(records).find((cut) => cut >= position) ?? null
-}
-
 /** Each round says something: notices and attachments go with what stands before them. */
 export function roundsOf(records: readonly KnownRecord[]): readonly (readonly KnownRecord[])[] {
   const cuts = legalCuts(records)

@@ -140,7 +140,7 @@ function same(before: Cleared | undefined, now: Cleared): boolean {
 // and its number there; what stands in its place is counted like it, so that numbers hold however many have gone.
 
 /** One of a record's images and documents. */
-export interface HiddenMedia {
+interface HiddenMedia {
   /** The call whose result it stands in; null for one that stands by itself. */
   readonly toolUseId: string | null
   /** From 0, among those there. */

@@ -199,12 +199,12 @@ function finished(flat: Flat): Finished {
 
 // What no provider takes, mended in a draft: blank text, and a response at the end that says nothing.
 
-export interface Mended {
+interface Mended {
   readonly drafts: readonly Draft[]
   readonly repairs: readonly Repair[]
 }
 
-export function withoutBlanks(drafts: readonly Draft[]): Mended {
+function withoutBlanks(drafts: readonly Draft[]): Mended {
   const repairs: Repair[] = []
   const kept = drafts.map((draft) => {
     const parts = [...draft.parts].flatMap((part) => {
@@ -233,7 +233,7 @@ function withoutBlank(part: Part): readonly Part[] {
  * Thinking alone does not end a request. It is dropped for good when the next response begins, since that one
  * was given without it.
  */
-export function withoutSilentTail(drafts: readonly Draft[]): Mended {
+function withoutSilentTail(drafts: readonly Draft[]): Mended {
   let length = drafts.length
   while (length > 0 && isSilent(drafts[length - 1] as Draft)) length -= 1
   const dropped = drafts.slice(length).flatMap((draft) => [...draft.parts].slice(0, 1))
@@ -244,7 +244,7 @@ export function withoutSilentTail(drafts: readonly Draft[]): Mended {
 }
 
 /** A system message waits for the model's turn: what the person adds meanwhile goes in front of it. */
-export function withWaitingSystem(drafts: readonly Draft[]): readonly Draft[] {
+function withWaitingSystem(drafts: readonly Draft[]): readonly Draft[] {
   const placed: Draft[] = []
   for (const draft of drafts) {
     const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
@@ -255,7 +255,7 @@ export function withWaitingSystem(drafts: readonly Draft[]): readonly Draft[] {
 }
 
 /** It stands behind a user message. Where there is none, it becomes a reminder in one. */
-export function withHomedSystem(drafts: readonly Draft[]): readonly Draft[] {
+function withHomedSystem(drafts: readonly Draft[]): readonly Draft[] {
   return drafts.map((draft, index) =>
     draft.role === 'system' && !hasHome(drafts, index) ? asReminder(draft) : draft,
   )

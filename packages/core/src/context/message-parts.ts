@@ -15,7 +15,7 @@ import { type Cleared, type Entry, withoutMedia } from './entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
 
 /** What stands where a large input of a tool call was. */
-export const CLEARED_INPUT_TEXT = '[Old tool input cleared]'
+const CLEARED_INPUT_TEXT = '[Old tool input cleared]'
 
 /** Does anything of this entry reach a model? */
 export function isShown(entry: Entry): boolean {
@@ -97,7 +97,7 @@ const HEADINGS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-export function attachmentText({ attachment }: AttachmentRecord): string {
+function attachmentText({ attachment }: AttachmentRecord): string {
   return textOfAttachment(attachment)
 }
 

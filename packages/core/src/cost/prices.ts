@@ -41,7 +41,7 @@ export function ratesFor(prices: Prices, promptTokens: number): Rates {
 }
 
 /** What the fields of a usage do to the rates together; null where one of them has no known factor. */
-export interface Factor {
+interface Factor {
   readonly factor: number | null
   readonly assumed: readonly string[]
 }
@@ -75,7 +75,7 @@ export function scaled(rates: Rates, factor: number | null): Rates {
 // price makes the total null and is named in `missing`; it never counts as 0.
 
 /** The prices of another model that answered a part of the call; null where they are not known. */
-export type PricesOf = (model: string) => Prices | null
+type PricesOf = (model: string) => Prices | null
 
 const UNKNOWN: Rates = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
 const UNFACTORED: Factor = { factor: 1, assumed: [] }

@@ -90,7 +90,7 @@ function callIn(record: SessionRecord): BilledCall | null {
 // The figures of a bill: spent, saved by the cache, lost to breaks, spent on the engine's own acts.
 
 /** Dollars. */
-export interface Amount {
+interface Amount {
   /** Null where a part of it is not known. */
   readonly total: number | null
   /** The sum of what is known. */
@@ -117,7 +117,7 @@ export interface MoneyTotals {
 
 const NOTHING: Amount = { total: 0, known: 0 }
 
-export const NO_TOTALS: MoneyTotals = {
+const NO_TOTALS: MoneyTotals = {
   calls: 0,
   unpricedCalls: 0,
   tokens: NO_TOKENS,
@@ -133,7 +133,7 @@ export const NO_TOTALS: MoneyTotals = {
 /** The source of calls that write summaries, as `spentOnCompaction` counts them. */
 export const COMPACTION = 'compact'
 
-export function withCall(totals: MoneyTotals, { money, tokens, saved, source }: PricedCall): MoneyTotals {
+function withCall(totals: MoneyTotals, { money, tokens, saved, source }: PricedCall): MoneyTotals {
   return {
     ...totals,
     calls: totals.calls + 1,
@@ -149,7 +149,7 @@ export function withCall(totals: MoneyTotals, { money, tokens, saved, source }: 
 }
 
 /** `loss` as a log holds it. */
-export function withLoss(totals: MoneyTotals, loss: { readonly [field: string]: unknown }): MoneyTotals {
+function withLoss(totals: MoneyTotals, loss: { readonly [field: string]: unknown }): MoneyTotals {
   const usd = typeof loss.usd === 'number' && Number.isFinite(loss.usd) ? loss.usd : null
   if (loss.kind === 'act') return { ...totals, spentOnClearing: plus(totals.spentOnClearing, usd) }
   if (loss.kind !== 'break') return totals

@@ -130,7 +130,7 @@ export interface OpenedCall extends ForeseenCall {
   readonly isWatched: boolean
 }
 
-export interface Closing {
+interface Closing {
   /** As far as it came. */
   readonly message: AssistantMessage
   /** What is still to be written of it. */
@@ -141,7 +141,7 @@ export interface Closing {
   readonly isDeferred?: boolean
 }
 
-export interface ClosedCall {
+interface ClosedCall {
   /** What was to be appended could not be. */
   readonly halt: Halt | null
   readonly outcome: CacheOutcome
@@ -203,7 +203,7 @@ export interface WatchedCall {
 }
 
 /** With what was foreseen of it. */
-export interface ForeseenCall extends WatchedCall {
+interface ForeseenCall extends WatchedCall {
   readonly forecast: Forecast
 }
 
@@ -222,13 +222,13 @@ export function watchRequest(state: SessionState, call: WatchedCall, host: TurnH
   return { ...state, watched, watch: takeSnapshot(state.watch, watched, host.policy.cache.breaks) }
 }
 
-export interface JudgedAnswer {
+interface JudgedAnswer {
   readonly state: SessionState
   readonly outcome: CacheOutcome
 }
 
 /** `message`: what came of the answer, if it is only the head that tells the usage. */
-export function judgeAnswer(
+function judgeAnswer(
   state: SessionState,
   { call, message }: { readonly call: ForeseenCall; readonly message: AssistantMessage },
   host: TurnHost,
@@ -261,7 +261,7 @@ function asForeseen(outcome: CacheOutcome, forecast: Forecast, { policy, profile
 }
 
 /** What the log keeps of it, so that the bill can be told again. */
-export function lossRecords(outcome: CacheOutcome): readonly Unlinked[] {
+function lossRecords(outcome: CacheOutcome): readonly Unlinked[] {
   const loss = lossOf(outcome)
   return loss === null ? [] : [{ type: 'system', subtype: 'cache_loss', isMeta: true, cacheLoss: loss }]
 }
@@ -276,7 +276,7 @@ function lossOf(outcome: CacheOutcome): CacheLoss | null {
   return { kind: 'act', source, reason: act, tokens, usd, sentence }
 }
 
-export async function* tellOutcome(
+async function* tellOutcome(
   outcome: CacheOutcome,
   source: string,
   host: TurnHost,
@@ -313,7 +313,7 @@ export function withMoney(state: SessionState, prices: PriceList): SessionState 
 }
 
 /** Tells the price of the call that was answered by `response`, now that the log has it. */
-export function* tellPrice(run: TurnRun, response: string): Generator<TurnEvent, void> {
+function* tellPrice(run: TurnRun, response: string): Generator<TurnEvent, void> {
   run.state = withMoney(run.state, run.host.pricesOf)
   const { money } = run.state
   const call = money?.recent.find(({ id }) => id === response)

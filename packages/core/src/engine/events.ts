@@ -75,7 +75,7 @@ export type TurnEvent =
   /** Always the last event, and the only one of its kind. */
   | { readonly type: 'turn-ended'; readonly outcome: TurnOutcome }
 
-export type QuietOutcome = Exclude<CacheOutcome, { readonly kind: 'broke' | 'ours' }>
+type QuietOutcome = Exclude<CacheOutcome, { readonly kind: 'broke' | 'ours' }>
 
 /** How well a fork read the cache of its parent. */
 export interface ForkRead {
@@ -118,12 +118,12 @@ export type Halt =
   /** Nothing more fits, and nothing could be done about it: the message says what to do. */
   | { readonly ok: false; readonly reason: 'full'; readonly message: string }
 
-export type AppendRefusal = Exclude<AppendOutcome, { readonly ok: true }>
+type AppendRefusal = Exclude<AppendOutcome, { readonly ok: true }>
 
 // What is told of acts that make room: what was planned, done, refused, and what it cost.
 
 /** What a person may be shown while they wait. */
-export type RewritePhase =
+type RewritePhase =
   | 'running PreCompact hooks'
   | 'compacting'
   | 'bringing back context'

@@ -59,7 +59,7 @@ export interface TurnHost {
   readonly keepDiff?: KeepDiff
 }
 
-export type KeepDiff = (diff: string, event: BreakEvent) => void | Promise<void>
+type KeepDiff = (diff: string, event: BreakEvent) => void | Promise<void>
 
 export type Offered = Pick<Present, 'tools' | 'model' | 'parameters' | 'isUserTool'>
 
@@ -107,13 +107,13 @@ export interface OtherSummariser {
 // Hooks around a compaction, in order: before it, when the session starts anew behind it, after it. One that hangs
 // is left at its time, one that fails is told and takes nothing down, and what they add is bounded.
 
-export interface PreCompactInput {
+interface PreCompactInput {
   readonly trigger: CompactTrigger
   readonly customInstructions: string
   readonly sessionId: string
 }
 
-export interface PreCompactOutput {
+interface PreCompactOutput {
   /** Added behind the person's. */
   readonly newCustomInstructions?: string
   /** For the person's eyes. */
@@ -122,12 +122,12 @@ export interface PreCompactOutput {
   readonly block?: string
 }
 
-export interface SessionStartInput {
+interface SessionStartInput {
   readonly source: 'startup' | 'resume' | 'clear' | 'compact' | 'fork'
   readonly sessionId: string
 }
 
-export interface PostCompactInput {
+interface PostCompactInput {
   readonly trigger: CompactTrigger
   readonly sessionId: string
   readonly summary: string
@@ -153,7 +153,7 @@ export interface Hook<Input, Output> {
   readonly run: (input: Input, signal?: Signal) => Output | undefined | Promise<Output | undefined>
 }
 
-export interface HookRules {
+interface HookRules {
   readonly deadlines: Deadlines
   readonly timeoutSeconds: number
   readonly signal: Signal | undefined
@@ -226,10 +226,10 @@ export interface CleanupFault {
   readonly message: string
 }
 
-export const MAIN = 'main'
+const MAIN = 'main'
 
 /** The main thread is a source that begins with `repl_main_thread`, or `sdk`, or none. */
-export function isMainThread(source: string): boolean {
+function isMainThread(source: string): boolean {
   return source === '' || source === 'sdk' || source.startsWith('repl_main_thread')
 }
 

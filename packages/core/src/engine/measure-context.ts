@@ -22,7 +22,7 @@ import { nextRequest } from './next-request.ts'
 import { advanceRoom, advanceTally, type RoomState, type SessionState } from './session-state.ts'
 import { namesEditBetas, withOwnBetas } from './update-prefix.ts'
 
-export interface Planned extends Known {
+interface Planned extends Known {
   readonly plan: Plan
 }
 
@@ -48,7 +48,7 @@ export function contextNow(state: SessionState, host: TurnHost, room: Room, mome
   return { context, state: tallied }
 }
 
-export type RoomyState = SessionState & { readonly room: RoomState }
+type RoomyState = SessionState & { readonly room: RoomState }
 
 export function withRoom(state: SessionState, room: Room): RoomyState {
   return { ...state, room: advanceRoom(state.room, state.view, room) }
@@ -134,7 +134,7 @@ function ttlNow(
   return ttlFor(told.standing?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
 }
 
-export function ratesNow({ pricesOf, offered, clock }: TurnHost, tokens: number): Rates | null {
+function ratesNow({ pricesOf, offered, clock }: TurnHost, tokens: number): Rates | null {
   const prices = pricesOf(offered().model, new Date(clock.now()).toISOString())
   return prices === null ? null : ratesFor(prices, tokens)
 }
@@ -172,7 +172,7 @@ export function prefixTokens({ told }: SessionState, host: TurnHost, estimator: 
 // for cold, a warm cache would be rewritten for nothing, and what was deleted from it would come back.
 
 /** With the edge where the last request had it: what is cleared next is read up to there. */
-export function withCache<State extends SessionState>(state: State, host: TurnHost): State {
+function withCache<State extends SessionState>(state: State, host: TurnHost): State {
   const { standing } = state.told
   if (state.lineage !== null || standing === null) return state
   const { edge, lineage } = nextRequest(state, standing, host).state
@@ -180,7 +180,7 @@ export function withCache<State extends SessionState>(state: State, host: TurnHo
 }
 
 /** Before the first request since then, the next one stands in: its markers stand where those of the last did. */
-export function lastRequest(state: SessionState, host: TurnHost): AssembledRequest | null {
+function lastRequest(state: SessionState, host: TurnHost): AssembledRequest | null {
   const { standing } = state.told
   if (state.sent !== null || standing === null) return state.sent
   return nextRequest(state, standing, host).request

@@ -18,20 +18,20 @@ export type ReplyEvent =
   | ReplyFailed
 
 /** The head of the reply: id, model, the usage known so far. Its content comes with the blocks. */
-export interface ReplyStarted {
+interface ReplyStarted {
   readonly type: 'reply-started'
   readonly message: AssistantMessage
 }
 
 /** A block as first announced; `raw` where its text would not survive parse and stringify. */
-export interface BlockStarted {
+interface BlockStarted {
   readonly type: 'block-started'
   readonly index: number
   readonly block: Block
   readonly raw?: string
 }
 
-export interface BlockGrew {
+interface BlockGrew {
   readonly type: 'block-grew'
   readonly index: number
   readonly delta: BlockDelta
@@ -71,12 +71,12 @@ export interface ReplyUpdated {
 }
 
 /** A sign of life without content. */
-export interface ReplyAlive {
+interface ReplyAlive {
   readonly type: 'reply-alive'
 }
 
 /** Something the codec does not know, as it came: `name` and `text` from the wire. */
-export interface ReplyOther {
+interface ReplyOther {
   readonly type: 'reply-other'
   readonly name: string
   readonly text: string

@@ -194,7 +194,7 @@ export interface RoomState {
 const FIRST_TURN = 'start'
 
 /** What it is kept by: another object means that all is taken in anew. */
-export interface RoomRules {
+interface RoomRules {
   readonly rules: RegisterRules
   readonly estimator: Estimator
 }
@@ -220,7 +220,7 @@ function startRoom({ rules, estimator }: RoomRules): RoomState {
 
 // Which turn it is since the last compaction, and how closely one follows another: a chain means that too much comes back.
 
-export interface Tracking {
+interface Tracking {
   /** Turns since the last compaction, or since the session was opened. */
   readonly turns: number
   readonly turnId: string
@@ -257,7 +257,7 @@ export function chainLink(tracking: Tracking, { closeTurns }: AutoPolicy): Chain
 
 // How the calls of a session came so far, one after the other or with the cache gone in between: read off its log.
 
-export interface CallTally {
+interface CallTally {
   /** The lifetime that gaps were held against. */
   readonly ttlMs: number
   /** What has been taken in. */
@@ -386,7 +386,7 @@ export function withPins(pins: PinnedUuids, records: readonly SessionRecord[]): 
   return next
 }
 
-export interface PinsSeen {
+interface PinsSeen {
   readonly pins: PinnedUuids
   readonly span: Pick<Span, 'summarised'>
 }

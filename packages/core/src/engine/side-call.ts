@@ -120,7 +120,7 @@ export interface ForkAsked {
 }
 
 /** There is no request to share a prefix with: none was sent yet, or the conversation has been rewritten since. */
-export interface NothingToFork {
+interface NothingToFork {
   readonly ok: false
   readonly reason: 'nothing-sent' | 'rewritten'
 }

@@ -155,10 +155,10 @@ function unsettled(): TidemarkError {
 // are left out as JSON would leave them out, cache markers of the host's own too where the caching is ours. What
 // cannot be had ends the turn with words that name it.
 
-export type PrefixHalt = Extract<Halt, { readonly reason: 'prefix' }>
+type PrefixHalt = Extract<Halt, { readonly reason: 'prefix' }>
 
 /** Tools, model and parameters as they should be now. */
-export function offeredNow(host: TurnHost): Offered | PrefixHalt {
+function offeredNow(host: TurnHost): Offered | PrefixHalt {
   let offered: Offered
   try {
     offered = host.offered()
@@ -187,7 +187,7 @@ function nameOf(path: string, tools: Offered['tools']): string {
 }
 
 /** Texts of sections by name, computed side by side. */
-export async function computedNow(
+async function computedNow(
   due: readonly PlacedSection[],
 ): Promise<ReadonlyMap<string, SectionText> | PrefixHalt> {
   const computed = await Promise.all(due.map(computedText))

@@ -11,7 +11,7 @@ import { blockText, wholeRecord } from './find-record.ts'
 import type { BlobReader } from './spill.ts'
 
 /** Null for marks that say nothing to a person. */
-export function actMarkdown(record: SystemRecord, view: View): string | null {
+function actMarkdown(record: SystemRecord, view: View): string | null {
   const text = wordsFor(record, view)
   return text === null ? null : `---\n\n${quoted(`${text} · \`${record.uuid}\``)}`
 }
@@ -86,15 +86,15 @@ function clearWords({ microcompactMetadata: metadata }: SystemRecord): string {
 
 // The blocks of a message as Markdown: what was said as it is, what tools did folded.
 
-export type Redact = (text: string) => string
+type Redact = (text: string) => string
 
-export interface BlockWords {
+interface BlockWords {
   readonly redact: Redact
   /** By call: the tool's name. */
   readonly tools: ReadonlyMap<string, string>
 }
 
-export function blockMarkdown(block: Block, words: BlockWords): string {
+function blockMarkdown(block: Block, words: BlockWords): string {
   if (isText(block)) return words.redact(block.text)
   if (isToolUse(block)) return callMarkdown(block, words)
   if (isToolResult(block)) return resultMarkdown(block, words)
@@ -140,7 +140,7 @@ function resultMarkdown(block: Block & { readonly tool_use_id: string }, words: 
 // A whole conversation as Markdown for people: everything that was ever said, summarised and cleared parts included,
 // tool calls folded, ids beside it all. The same session gives the same text.
 
-export interface ExportOptions {
+interface ExportOptions {
   /** `Conversation` and the session's id unless given. */
   readonly title?: string
   /** Takes credentials out of whatever was said or read. Ids are left as they are. */
@@ -266,7 +266,7 @@ export function fenced(text: string, language = ''): string {
 }
 
 /** Folded away under one line. The body must not be able to close the fold: fence what is not ours. */
-export function folded(line: string, body: string): string {
+function folded(line: string, body: string): string {
   return `<details><summary>${line}</summary>\n\n${body}\n\n</details>`
 }
 
@@ -277,11 +277,11 @@ export function inline(text: string): string {
   return short.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-export function coded(id: string): string {
+function coded(id: string): string {
   return `<code>${inline(id)}</code>`
 }
 
-export function quoted(text: string): string {
+function quoted(text: string): string {
   return text
     .split('\n')
     .map((line) => (line === '' ? '>' : `> ${line}`))
@@ -289,6 +289,6 @@ export function quoted(text: string): string {
 }
 
 /** 1234567 → 1,234,567 */
-export function figure(number: number): string {
+function figure(number: number): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }

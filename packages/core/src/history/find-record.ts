@@ -25,7 +25,7 @@ export interface Found {
   readonly media: readonly Block[]
 }
 
-export interface Shelf {
+interface Shelf {
   readonly session: Session
   readonly blobs: BlobReader | null
 }

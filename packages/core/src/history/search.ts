@@ -96,14 +96,14 @@ export function findInText(found: Found, finder: Finder, { query, source }: Aske
 
 // What a search looks for: words and quoted phrases, all of them in one line, in any case.
 
-export interface Finder {
+interface Finder {
   /** One for each term. */
   readonly stepsPerCharacter: number
   isIn(line: string): boolean
 }
 
 /** `login "not found"` finds lines that contain both `login` and `not found`. Null if there is nothing to look for. */
-export function createFinder(text: string): Finder | null {
+function createFinder(text: string): Finder | null {
   const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|[^\s"]+/g)]
     .map(([word, phrase]) => (phrase ?? word).trim())
     .filter((term) => term !== '')

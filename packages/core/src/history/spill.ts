@@ -21,7 +21,7 @@ import type { SpillPolicy } from '../policy/policy.ts'
 import { headWithin, type Measure, tailWithin } from '../summary/truncate-text.ts'
 
 /** The half of a blob store that writes. */
-export interface BlobWriter {
+interface BlobWriter {
   put(bytes: Uint8Array): Promise<string>
 }
 
@@ -36,7 +36,7 @@ export interface SpillQuestion {
   readonly paths: RetrievalPaths
 }
 
-export interface SpillOutcome {
+interface SpillOutcome {
   /** The result as the record is to hold it: the very one that was given where nothing was put aside. */
   readonly result: ToolResultBlock
   /** For the record's field of this name. */

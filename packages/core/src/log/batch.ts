@@ -100,12 +100,12 @@ function isStamp(stamp: unknown): stamp is BatchStamp {
 // so a part may come more than once: what is said again is set aside, and the newest telling counts.
 
 /** A record and the line it stands on. */
-export interface Line {
+interface Line {
   readonly record: SessionRecord
   readonly line: number
 }
 
-export interface OpenBatch {
+interface OpenBatch {
   readonly id: string
   readonly of: number
   /** The position of its first record. */
@@ -121,7 +121,7 @@ export interface OpenBatch {
   isPastHeader: boolean
 }
 
-export function newBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch {
+function newBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch {
   const first = seq - index
   return { id, of, first, parts: [], before: [], between: [], isBroken: false, isPastHeader: false }
 }
@@ -130,24 +130,24 @@ export function newBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch 
  * Does a line that says position `first` for itself or its batch (null: none) leave the batch open? So does one of
  * another tool, and an old one that was copied. Whoever goes on after a batch was cut off goes on from `last`.
  */
-export function standsBetween(open: OpenBatch, first: number | null, last: number): boolean {
+function standsBetween(open: OpenBatch, first: number | null, last: number): boolean {
   if (first === null) return true
   return first <= last && first < open.first && !open.isPastHeader
 }
 
 /** Another batch, or this one from its first part on in other words: whoever wrote it did not go on with this one. */
-export function beginsAnew(open: OpenBatch, { id, index, of }: BatchStamp, record: SessionRecord): boolean {
+function beginsAnew(open: OpenBatch, { id, index, of }: BatchStamp, record: SessionRecord): boolean {
   if (id !== open.id) return true
   const [first] = open.parts
   return index === 0 && (open.isBroken || of !== open.of || !isSame(first, record))
 }
 
-export function isWhole({ parts, of, isBroken }: OpenBatch): boolean {
+function isWhole({ parts, of, isBroken }: OpenBatch): boolean {
   return !isBroken && parts.length === of
 }
 
 /** Tells what was said twice, or in vain. */
-export function takePart(open: OpenBatch, { index, of }: BatchStamp, part: Line): readonly Damage[] {
+function takePart(open: OpenBatch, { index, of }: BatchStamp, part: Line): readonly Damage[] {
   open.isPastHeader = false
   if (!open.isBroken && of === open.of) {
     if (index === open.parts.length) return goOn(open, part)
@@ -160,13 +160,13 @@ export function takePart(open: OpenBatch, { index, of }: BatchStamp, part: Line)
   return []
 }
 
-export function incomplete(parts: readonly Line[], of: number): Damage {
+function incomplete(parts: readonly Line[], of: number): Damage {
   const why = `${parts.length} of the ${of} records appended together are there; none of them counts`
   return { kind: 'incomplete-batch', line: parts[0]?.line ?? 0, why }
 }
 
 /** Of two tellings, the one that has more. */
-export function longest({ parts, before }: OpenBatch): readonly Line[] {
+function longest({ parts, before }: OpenBatch): readonly Line[] {
   return before.length > parts.length ? before : parts
 }
 

@@ -9,15 +9,9 @@ export interface Block {
   readonly [field: string]: unknown
 }
 
-export interface TextBlock extends Block {
+interface TextBlock extends Block {
   readonly type: 'text'
   readonly text: string
-}
-
-export interface ThinkingBlock extends Block {
-  readonly type: 'thinking'
-  readonly thinking: string
-  readonly signature?: string
 }
 
 export interface ToolUseBlock extends Block {

@@ -29,7 +29,7 @@ export interface Tree {
   readonly prompt: number
 }
 
-export function parentOf(tree: Tree, index: number): number {
+function parentOf(tree: Tree, index: number): number {
   return tree.parents.at(index) ?? ROOT
 }
 
@@ -184,7 +184,7 @@ export function onBranch(branch: List<number>, index: number): boolean {
 
 // Finds what a record follows. A parent that is missing or cyclic is damage; the record then follows the one before it.
 
-export interface FoundParent {
+interface FoundParent {
   readonly parent: number
   /** A parent named before it came. */
   readonly awaits: string | null

@@ -151,7 +151,7 @@ function refuse(why: string): Decoded {
 // line and is brought up to date as it is read, never rewritten.
 
 /** The first line of a log, and of every later part that was written in another version. It has no position. */
-export interface LogHeader {
+interface LogHeader {
   readonly type: 'tidemark'
   readonly format: 'tidemark-session'
   readonly version: number
@@ -170,7 +170,7 @@ export const UPCASTS: readonly Upcast[] = []
 
 export const LOG_VERSION: number = versionAfter(UPCASTS)
 
-export function versionAfter(upcasts: readonly Upcast[]): number {
+function versionAfter(upcasts: readonly Upcast[]): number {
   return upcasts.length + 1
 }
 

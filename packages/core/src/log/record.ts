@@ -53,7 +53,7 @@ export interface RawBlock {
 }
 
 /** What a user record carries. Role `system` is a system message in mid-conversation; its other fields go along. */
-export interface UserMessage {
+interface UserMessage {
   readonly role: 'user' | 'system'
   readonly content: Content
   readonly [field: string]: unknown
@@ -123,7 +123,7 @@ export interface SystemRecord extends RecordBase {
 }
 
 /** `pin`: the record that must survive every rewrite verbatim (or no longer must). The newest word counts. */
-export interface Pin {
+interface Pin {
   readonly target: string
   readonly pinned: boolean
 }
@@ -160,12 +160,12 @@ export interface Delta {
   readonly parameters?: JsonObject
 }
 
-export interface ProgressRecord extends RecordBase {
+interface ProgressRecord extends RecordBase {
   readonly type: 'progress'
 }
 
 /** A line of a kind we do not know: kept, in its place, and skipped. It may have no uuid. */
-export interface OtherRecord extends Partial<RecordBase> {
+interface OtherRecord extends Partial<RecordBase> {
   readonly type: string
 }
 
@@ -319,7 +319,7 @@ export interface ClearedInput {
 // of the cache. With these the bill of a session can be told from its log alone.
 
 /** `model_call`: a call whose response is no part of the conversation. A fork, a summary, a reply that said nothing. */
-export interface LoggedCall {
+interface LoggedCall {
   /** Of the response. */
   readonly id: string
   /** Who asked: `compact`, `session_memory` … */

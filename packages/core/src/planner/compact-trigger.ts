@@ -54,7 +54,7 @@ export function heldByUndo(context: PlanContext, { expected, high }: ContextToke
   return must ? null : 'an act was undone, and nothing has been answered since'
 }
 
-export function isBroken({ policy, tracking }: PlanContext): boolean {
+function isBroken({ policy, tracking }: PlanContext): boolean {
   return tracking.failures >= policy.turn.auto.breakerFailures
 }
 

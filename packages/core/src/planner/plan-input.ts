@@ -56,7 +56,7 @@ export interface PlanContext {
 }
 
 /** What happened before, carried through the loop by the engine. */
-export interface Tracking {
+interface Tracking {
   /** Automatic compactions that failed in a row. */
   readonly failures: number
   /** Calls of tools that have no answer yet: nothing is rewritten between a call and its answer. */
@@ -101,7 +101,7 @@ export function usualOutlook(prefixTokens: number, most: number | null = null): 
   return { after: prefixTokens + summary + carried, summary, carried }
 }
 
-export interface TriggerQuestion {
+interface TriggerQuestion {
   /** Tokens now. */
   readonly context: number
   readonly outlook: CompactionOutlook
@@ -149,7 +149,7 @@ function breakEven(cost: number, savedPerCall: number): number | null {
 
 // How full the window is, off the meter and the register: one reading for those who decide and those who report.
 
-export interface SizeQuestion {
+interface SizeQuestion {
   readonly meter: Meter
   readonly register: Register
   readonly calibration: Calibration

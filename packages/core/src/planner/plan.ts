@@ -168,9 +168,9 @@ function waitStep(used: number, act: Plan['act']): TraceStep {
 
 // What was considered, in order, and why it was or was not done: each step in words that a person can act on.
 
-export type Tier = 'clear' | 'compact' | 'wait'
+type Tier = 'clear' | 'compact' | 'wait'
 
-export interface TraceStep {
+interface TraceStep {
   readonly tier: Tier
   /** Tokens before and, where it were done, after. */
   readonly before: number

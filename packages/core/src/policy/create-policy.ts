@@ -137,7 +137,7 @@ function bigEnough(path: string, tokens: (policy: Policy) => number | null): Rul
 }
 
 /** Every rule that `policy` breaks, but for those over a field that is wrong already, or in a group that is. */
-export function brokenRules(policy: Policy, wrong: readonly Problem[]): readonly Problem[] {
+function brokenRules(policy: Policy, wrong: readonly Problem[]): readonly Problem[] {
   const isWrong = (path: string): boolean =>
     wrong.some((found) => found.path === '' || `${path}.`.startsWith(`${found.path}.`))
   const isBroken = (rule: Rule): boolean => !rule.fields.some(isWrong) && !rule.holds(policy)

@@ -124,7 +124,7 @@ export interface ModelSize {
 }
 
 /** Distances in tokens between the lines. */
-export interface Offsets {
+interface Offsets {
   /** From effective to the window. */
   readonly reserve: number
   /** From the auto-compact line to effective. */
@@ -154,7 +154,7 @@ export interface KnownWindow extends Figures {
 }
 
 /** No line can be drawn, and none is guessed: nothing that needs one starts by itself. Budgets are unscaled. */
-export interface UnknownWindow extends Figures {
+interface UnknownWindow extends Figures {
   readonly known: false
   /** A sentence for the person. */
   readonly why: string
@@ -272,7 +272,7 @@ export interface SpillBudgets {
   readonly tail: number
 }
 
-export interface ClearBudgets {
+interface ClearBudgets {
   readonly idleMinimumFreed: number
   readonly target: number
   readonly minimumFreed: number
@@ -365,7 +365,7 @@ function clear({ clear: { idle, budget, native, largeInputTokens } }: Policy, sh
 }
 
 /** Rounds down, but not past the noise of binary fractions: 180,000 × 33.3% is 59,940 and not 59,939.999… */
-export function wholeTokens(exact: number): number {
+function wholeTokens(exact: number): number {
   return Math.floor(exact + 1e-6)
 }
 

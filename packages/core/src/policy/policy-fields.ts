@@ -66,7 +66,7 @@ function range(least: number, most: number): string {
 
 // The table a group of the policy is made of: each field's default beside what it may hold.
 
-export type Leaf = string | number | boolean | null | readonly unknown[]
+type Leaf = string | number | boolean | null | readonly unknown[]
 
 export interface Field<T> {
   readonly fallback: T
@@ -103,7 +103,7 @@ export function pathsOf(tree: FieldTree, path = ''): readonly string[] {
   )
 }
 
-export function join(path: string, key: string): string {
+function join(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`
 }
 
@@ -119,7 +119,7 @@ export interface Problem {
   readonly message: string
 }
 
-export interface Reading {
+interface Reading {
   /** Frozen, and whole: a field that is missing or wrong has its default. */
   readonly value: unknown
   readonly problems: readonly Problem[]

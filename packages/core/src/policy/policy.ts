@@ -65,7 +65,7 @@ export interface CachePolicy {
 const oneHourSources = ['repl_main_thread*', 'sdk', 'agent:*']
 const fiveMinuteSources = ['session_memory', 'speculation', 'prompt_suggestion']
 
-export const cacheFields: Fields<CachePolicy> = {
+const cacheFields: Fields<CachePolicy> = {
   ttl: field('auto', oneOf('5m', '1h', 'auto')),
   oneHourSources: field<readonly string[]>(oneHourSources, listOf(name())),
   fiveMinuteSources: field<readonly string[]>(fiveMinuteSources, listOf(name())),
@@ -87,10 +87,10 @@ export const cacheFields: Fields<CachePolicy> = {
 
 // Tier 1: clearing old tool results with no model call.
 
-export type ClearingWay = 'idle' | 'budget' | 'cached' | 'native'
+type ClearingWay = 'idle' | 'budget' | 'cached' | 'native'
 
 /** The cache has expired, so that rewriting is free. */
-export interface IdlePolicy {
+interface IdlePolicy {
   /** Minutes since the last answer; `ttl` takes the lifetime in force. */
   readonly afterMinutes: number | 'ttl'
   /** Newest results kept. */
@@ -100,7 +100,7 @@ export interface IdlePolicy {
 }
 
 /** Usage is above the warning line. */
-export interface BudgetPolicy {
+interface BudgetPolicy {
   /** Newest results kept, whatever their size. */
   readonly keep: number
   /** Tokens of clearable results to leave: the low-water mark. */
@@ -110,7 +110,7 @@ export interface BudgetPolicy {
 }
 
 /** The provider deletes from its cached prefix; the messages stay as they are. */
-export interface CachedPolicy {
+interface CachedPolicy {
   /** Results not yet deleted at which it fires. */
   readonly fireAt: number
   /** Newest results kept. */
@@ -118,7 +118,7 @@ export interface CachedPolicy {
 }
 
 /** The provider clears by itself, as the request tells it to. */
-export interface NativePolicy {
+interface NativePolicy {
   /** Input tokens, or the warning line where that is lower. */
   readonly triggerTokens: number
   /** Tokens that the newest results kept must fit in … */
@@ -165,7 +165,7 @@ export interface ClearPolicy {
 const tools = ['Read', 'Bash', 'Grep', 'Glob', 'WebFetch', 'WebSearch', 'Edit', 'Write']
 const ways: readonly ClearingWay[] = ['idle', 'budget', 'cached', 'native']
 
-export const clearFields: Fields<ClearPolicy> = {
+const clearFields: Fields<ClearPolicy> = {
   tools: field<readonly string[]>(tools, listOf(name())),
   writeTools: field(WRITE_TOOLS, listOf(name())),
   mcp: field('read-only', oneOf('read-only', 'never')),
@@ -212,7 +212,7 @@ export interface TargetPolicy {
 }
 
 /** Which rungs may be tried, from the one that keeps most to the one that cannot fail. */
-export interface ChainPolicy {
+interface ChainPolicy {
   /** The provider's own summary block, where kept messages carry bound thinking. */
   readonly block: boolean
   /** A fork that reads the parent's cache; skipped while the cache is cold. */
@@ -221,7 +221,7 @@ export interface ChainPolicy {
   readonly local: 'last' | 'only' | 'never'
 }
 
-export interface DirectPolicy {
+interface DirectPolicy {
   /** Another model, usually a cheaper one; null takes the conversation's own. */
   readonly model: string | null
   /** Tokens the summary may take. */
@@ -240,7 +240,7 @@ export interface HeadDropPolicy {
 }
 
 /** While a summary is under way. */
-export interface WaitingPolicy {
+interface WaitingPolicy {
   /** Seconds between two signs of life. */
   readonly keepAliveSeconds: number
   /** Seconds without anything arriving after which an attempt has failed. */
@@ -273,7 +273,7 @@ export interface CompactPolicy {
 
 const shed: readonly Sheddable[] = ['skills', 'files', 'agents', 'deltas']
 
-export const compactFields: Fields<CompactPolicy> = {
+const compactFields: Fields<CompactPolicy> = {
   target: {
     percentOfAutoCompact: field(50, percent(1, 95)),
     shed: field(shed, listOf(oneOf('skills', 'files', 'agents', 'deltas'))),
@@ -310,7 +310,7 @@ export const compactFields: Fields<CompactPolicy> = {
 
 // The window, the lines drawn in it, and the share of it that each kind of content may take.
 
-export interface WindowPolicy {
+interface WindowPolicy {
   /** Tokens. The person's own figure for a model whose window nobody states; null leaves it unknown. */
   readonly givenTokens: number | null
   /** Tokens. The same for the longest answer of a model. */
@@ -325,7 +325,7 @@ export interface OffsetPolicy {
   readonly maximumPercent: number
 }
 
-export interface ReservePolicy extends OffsetPolicy {
+interface ReservePolicy extends OffsetPolicy {
   /**
    * Room for the answer: the `smaller` of the model's longest answer and `tokens`, the `larger` of the two,
    * or `none` (lines are then counted from the whole window).
@@ -333,7 +333,7 @@ export interface ReservePolicy extends OffsetPolicy {
   readonly rule: 'smaller' | 'larger' | 'none'
 }
 
-export interface AutoCompactLinePolicy extends OffsetPolicy {
+interface AutoCompactLinePolicy extends OffsetPolicy {
   /** Draw the line at this per cent of effective instead, never above the usual place; null draws the usual one. */
   readonly percentOfEffective: number | null
 }
@@ -384,13 +384,13 @@ const offset = (tokens: number, maximumPercent: number, least = 0): Fields<Offse
   maximumPercent: field(maximumPercent, percent()),
 })
 
-export const windowFields: Fields<WindowPolicy> = {
+const windowFields: Fields<WindowPolicy> = {
   givenTokens: field(null, orNull(count(1))),
   givenOutputTokens: field(null, orNull(count(1))),
   capTokens: field(null, orNull(count(1))),
 }
 
-export const ladderFields: Fields<LadderPolicy> = {
+const ladderFields: Fields<LadderPolicy> = {
   reserve: { rule: field('smaller', oneOf('smaller', 'larger', 'none')), ...offset(20_000, 25, 1) },
   autoCompact: { ...offset(13_000, 6.5, 1), percentOfEffective: field(null, orNull(percent(0.1, 100))) },
   warning: offset(20_000, 10),
@@ -399,7 +399,7 @@ export const ladderFields: Fields<LadderPolicy> = {
   minimumUsableTokens: field(2_000, count(100, 1_000_000)),
 }
 
-export const shareFields: Fields<SharePolicy> = {
+const shareFields: Fields<SharePolicy> = {
   files: field(25, percent()),
   skills: field(12, percent()),
   notes: field(12, percent()),
@@ -456,7 +456,7 @@ export interface RehydratePolicy {
 }
 
 /** What is not left to the summariser: checked, and added where it is missing. */
-export interface LedgerPolicy {
+interface LedgerPolicy {
   /** Tokens of all user messages put back; unanswered ones are outside it and never cut. */
   readonly userMessagesTokens: number
   /** Tokens of one; a longer one is cut in the middle, with a pointer to the transcript. */
@@ -469,7 +469,7 @@ export interface LedgerPolicy {
   readonly errors: number
 }
 
-export const rehydrateFields: Fields<RehydratePolicy> = {
+const rehydrateFields: Fields<RehydratePolicy> = {
   files: {
     count: field(5, count()),
     eachTokens: field(5_000, count(1)),
@@ -487,7 +487,7 @@ export const rehydrateFields: Fields<RehydratePolicy> = {
   deltas: field(true, flag()),
 }
 
-export const ledgerFields: Fields<LedgerPolicy> = {
+const ledgerFields: Fields<LedgerPolicy> = {
   userMessagesTokens: field(30_000, count()),
   userMessageTokens: field(2_000, count(1)),
   filesTokens: field(2_000, count()),
@@ -505,7 +505,7 @@ export interface AutoPolicy {
 }
 
 /** The provider refused a request as too long all the same. */
-export interface ReactivePolicy {
+interface ReactivePolicy {
   readonly enabled: boolean
   /** Compact and try again, this often. */
   readonly retries: number
@@ -513,7 +513,7 @@ export interface ReactivePolicy {
   readonly mediaRetries: number
 }
 
-export interface NetworkPolicy {
+interface NetworkPolicy {
   /** Further attempts after a network fault, 429, 529 or 5xx. */
   readonly retries: number
   /** Milliseconds before the first retry; doubled each time … */
@@ -526,14 +526,14 @@ export interface NetworkPolicy {
   readonly longestRetryAfterSeconds: number
 }
 
-export interface HooksPolicy {
+interface HooksPolicy {
   /** Seconds, where a hook names no time of its own. */
   readonly timeoutSeconds: number
   /** Characters that one hook may add. */
   readonly outputCharacters: number
 }
 
-export interface TurnPolicy {
+interface TurnPolicy {
   readonly auto: AutoPolicy
   readonly reactive: ReactivePolicy
   readonly network: NetworkPolicy
@@ -551,7 +551,7 @@ export interface SwitchPolicy {
   readonly promptCachingEnabled: boolean
 }
 
-export const turnFields: Fields<TurnPolicy> = {
+const turnFields: Fields<TurnPolicy> = {
   auto: { breakerFailures: field(3, count(1)), closeTurns: field(3, count()) },
   reactive: {
     enabled: field(true, flag()),
@@ -568,7 +568,7 @@ export const turnFields: Fields<TurnPolicy> = {
   hooks: { timeoutSeconds: field(600, count(1)), outputCharacters: field(10_000, count()) },
 }
 
-export const switchFields: Fields<SwitchPolicy> = {
+const switchFields: Fields<SwitchPolicy> = {
   compactEnabled: field(true, flag()),
   autoCompactEnabled: field(true, flag()),
   microcompactEnabled: field(true, flag()),
@@ -607,7 +607,7 @@ export interface RequestPolicy {
   readonly smallWindowTokens: number
 }
 
-export const estimateFields: Fields<EstimatePolicy> = {
+const estimateFields: Fields<EstimatePolicy> = {
   charactersPerToken: field(4, amount(0.5, 20)),
   imageTokens: field(2_000, count()),
   documentTokens: field(2_000, count()),
@@ -618,7 +618,7 @@ export const estimateFields: Fields<EstimatePolicy> = {
   signatureLessTokens: field(38, count()),
 }
 
-export const requestFields: Fields<RequestPolicy> = {
+const requestFields: Fields<RequestPolicy> = {
   bodyBytes: field(32_000_000, count(1_000)),
   images: field(600, count()),
   imagesInSmallWindow: field(100, count()),
@@ -652,7 +652,7 @@ export interface HistoryPolicy {
   readonly searchSteps: number
 }
 
-export const spillFields: Fields<SpillPolicy> = {
+const spillFields: Fields<SpillPolicy> = {
   enabled: field(true, flag()),
   thresholdTokens: field(10_000, count(100)),
   headTokens: field(1_500, count(1)),
@@ -661,7 +661,7 @@ export const spillFields: Fields<SpillPolicy> = {
   exceptTools: field<readonly string[]>([], listOf(name())),
 }
 
-export const historyFields: Fields<HistoryPolicy> = {
+const historyFields: Fields<HistoryPolicy> = {
   pageTokens: field(4_000, count(200)),
   matches: field(20, count(1, 1_000)),
   searchSteps: field(20_000_000, count(100_000)),
@@ -670,7 +670,7 @@ export const historyFields: Fields<HistoryPolicy> = {
 // Tier 3: running notes, and the memory files that load by folder.
 
 /** What stays verbatim behind the notes. */
-export interface KeptMessagesPolicy {
+interface KeptMessagesPolicy {
   /** Tokens kept at least … */
   readonly minimumTokens: number
   /** … and messages with text, at least; both must be met. */
@@ -679,7 +679,7 @@ export interface KeptMessagesPolicy {
   readonly maximumTokens: number
 }
 
-export interface NotesPolicy {
+interface NotesPolicy {
   readonly enabled: boolean
   /** `auto` asks the model where the host gives one, else extracts locally. */
   readonly extractor: 'auto' | 'model' | 'local'
@@ -704,7 +704,7 @@ export interface NotesPolicy {
   readonly kept: KeptMessagesPolicy
 }
 
-export interface MemoryFilesPolicy {
+interface MemoryFilesPolicy {
   /** Files looked for in each folder. */
   readonly names: readonly string[]
   /** Files with path globs, looked for in each folder. */
@@ -717,7 +717,7 @@ export interface MemoryFilesPolicy {
 
 const memoryNames = ['CLAUDE.md', '.claude/CLAUDE.md', 'CLAUDE.local.md', 'AGENTS.md']
 
-export const notesFields: Fields<NotesPolicy> = {
+const notesFields: Fields<NotesPolicy> = {
   enabled: field(true, flag()),
   extractor: field('auto', oneOf('auto', 'model', 'local')),
   titleMinimumWords: field(5, count(1)),
@@ -736,7 +736,7 @@ export const notesFields: Fields<NotesPolicy> = {
   },
 }
 
-export const memoryFilesFields: Fields<MemoryFilesPolicy> = {
+const memoryFilesFields: Fields<MemoryFilesPolicy> = {
   names: field<readonly string[]>(memoryNames, listOf(name())),
   rules: field<readonly string[]>(['.claude/rules/*.md'], listOf(name())),
   importHops: field(4, count(0, 20)),

@@ -46,7 +46,7 @@ export interface Profile {
   readonly refusedBlocks: readonly BlockRefusal[]
 }
 
-export interface RoleRules {
+interface RoleRules {
   /** Who may speak first. A compaction block at the very start may have either role. */
   readonly first: 'user' | 'any'
   /** Messages of one role in a row are one turn, or an error. */
@@ -61,7 +61,7 @@ export interface RoleRules {
   readonly messageEffort: boolean
 }
 
-export interface ToolRules {
+interface ToolRules {
   /** Source of a regular expression that every declared name matches. */
   readonly namePattern: string
   /** Source of a regular expression that the id of every call and result matches. */
@@ -148,7 +148,7 @@ export interface ContextEditRules {
   readonly minimumCompactTrigger: number
 }
 
-export interface CompactionRules {
+interface CompactionRules {
   /** `compaction` blocks in messages. A signed one stands first and alone; others in any of the model's messages. */
   readonly blocks: boolean
   /** `compaction` on a request: a summary on demand. */
@@ -162,7 +162,7 @@ export interface CompactionRules {
   readonly notWithBlock: readonly string[]
 }
 
-export interface Capabilities {
+interface Capabilities {
   /** `cache_edits` blocks and `cache_reference`: undocumented, so off unless somebody knows better. */
   readonly cacheEdits: boolean
   /** `diagnostics` on a request. */
@@ -230,7 +230,7 @@ const ttl = shape<CacheTtl>({ name: name(), seconds: count(1) })
 const betaRule = shape<BetaRule>({ where: place, name: name(), betas: listOf(name()) })
 const blockRefusal = shape<BlockRefusal>({ role, type: name(), field: name() }, ['field'])
 
-export const profileFields: Fields<Profile> = {
+const profileFields: Fields<Profile> = {
   name: field('strict', name()),
   window: field<number | null>(null, orNull(count(1))),
   maxOutput: field<number | null>(null, orNull(count(1))),

@@ -11,7 +11,7 @@ export type SwitchName =
   | 'DISABLE_PROMPT_CACHING'
 
 /** The second is the name people have from elsewhere; ours wins where both hold a percentage. */
-export type PercentName = 'TIDEMARK_AUTOCOMPACT_PCT' | 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'
+type PercentName = 'TIDEMARK_AUTOCOMPACT_PCT' | 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'
 
 export interface Switches {
   /** Those that are set. */
@@ -21,13 +21,13 @@ export interface Switches {
 }
 
 /** A variable that says something nobody understands: told to the person once, and ignored. */
-export interface SwitchNotice {
+interface SwitchNotice {
   readonly variable: SwitchName | PercentName
   readonly value: string
   readonly message: string
 }
 
-export interface SwitchReading {
+interface SwitchReading {
   readonly switches: Switches
   readonly notices: readonly SwitchNotice[]
 }
@@ -94,12 +94,12 @@ function notice(variable: SwitchName | PercentName, value: string, expected: str
  * `clear` is tier 1, the provider's own way included. `notes` is keeping them; compacting with them is part of
  * `auto`. `reactive` starts by itself, so it is off where `auto` is.
  */
-export type Mechanism = 'clear' | 'auto' | 'reactive' | 'manual' | 'notes' | 'caching'
+type Mechanism = 'clear' | 'auto' | 'reactive' | 'manual' | 'notes' | 'caching'
 
 /** `because` is an environment variable or the path of a policy field. */
-export type MechanismState = { readonly on: true } | { readonly on: false; readonly because: string }
+type MechanismState = { readonly on: true } | { readonly on: false; readonly because: string }
 
-export type MechanismStates = Readonly<Record<Mechanism, MechanismState>>
+type MechanismStates = Readonly<Record<Mechanism, MechanismState>>
 
 /** The first of a list that is off is the one named: environment before settings, the widest first. */
 export function mechanismStates(policy: Policy, switches: Switches): MechanismStates {

@@ -33,7 +33,7 @@ export type AnswerRefusal =
 
 type PlainRefusal = Exclude<AnswerRefusal, 'too-large'>
 
-export type Verdict =
+type Verdict =
   | { readonly ok: true; readonly summary: string; readonly tokens: number; readonly block?: Block }
   | { readonly ok: false; readonly reason: AnswerRefusal; readonly message: string }
 
@@ -138,7 +138,7 @@ const TOOL_PROTOCOL: readonly RegExp[] = [
 ]
 
 /** Code that quotes such markup is no call, and neither is a message of the person told word for word. */
-export function withToolProtocol(summary: string): boolean {
+function withToolProtocol(summary: string): boolean {
   const prose = summary.replace(/```[\s\S]*?(?:```|$)/g, '').replace(/`[^`\n]*`/g, '')
   return TOOL_PROTOCOL.some((pattern) => pattern.test(prose))
 }
@@ -161,12 +161,12 @@ const REFUSALS: readonly RegExp[] = [
   /^(?:there (?:is|was) (?:no|nothing)|no|the) conversation\b.{0,60}(?:to summari[sz]e|is empty|was provided|has (?:not )?(?:started|begun)|yet)/i,
 ]
 
-export function isErrorText(text: string): boolean {
+function isErrorText(text: string): boolean {
   const body = bodyOf(text)
   return body.length <= SHORT && ERRORS.some((pattern) => pattern.test(body))
 }
 
-export function isRefusalText(text: string): boolean {
+function isRefusalText(text: string): boolean {
   const body = bodyOf(text)
   return body.length <= SHORT && REFUSALS.some((pattern) => pattern.test(body))
 }
@@ -181,7 +181,7 @@ const TELLING_LINE = 40
 const TELLING_LINES = 3
 
 /** Several long lines of the task stand in the answer word for word. */
-export function echoesTask(answer: string, prompt: string): boolean {
+function echoesTask(answer: string, prompt: string): boolean {
   const said = squeezed(answer)
   const lines = new Set(
     prompt
@@ -200,7 +200,7 @@ function squeezed(text: string): string {
 // From what a summariser wrote to the summary: the analysis goes, what is inside the tags stays. Tags that are
 // missing, unclosed, nested or doubled never lose the summary; nothing but analysis is none.
 
-export interface ParsedSummary {
+interface ParsedSummary {
   /** Headed `Summary:`, blank lines squeezed. */
   readonly text: string
   /** How it was marked: by both tags, by the first alone, or not at all. */

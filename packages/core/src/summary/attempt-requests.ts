@@ -168,7 +168,7 @@ export function roomFor(chain: Chain, answer: number = answerTokens(summariserOf
   return chain.window - answer - tokensOfText(task)
 }
 
-export function fits(chain: Chain): boolean {
+function fits(chain: Chain): boolean {
   const room = roomFor(chain)
   return room === null || tokensIn(chain, chain.material) <= room
 }
@@ -214,7 +214,7 @@ function skip(reason: string, message: string): { readonly skip: string; readonl
 // A conversation in parts, each sized to the window of the summariser: summarised one by one, then together. What
 // fits into no part is handed back for the local extractor to cover.
 
-export interface PartRoom {
+interface PartRoom {
   /** Tokens of input and output together that the summariser can take, the prompt aside. */
   readonly tokens: number
   /** Tokens that a summary may take at most. */
@@ -222,7 +222,7 @@ export interface PartRoom {
   readonly tokensOf: (entry: Entry) => number
 }
 
-export interface Parts {
+interface Parts {
   readonly parts: readonly (readonly Entry[])[]
   /** Rounds too large for any part, and the oldest ones where there would be too many parts. */
   readonly covered: readonly Entry[]

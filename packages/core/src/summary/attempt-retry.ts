@@ -110,7 +110,7 @@ export function partDone(chain: Chain, summary: string | null): Chain {
 // After a prompt that was too long: less of the head, or parts where the window is known to be far too small.
 
 /** The chain with what to try next. */
-export function afterOverflow(chain: Chain, gap: AskFailure['gap']): Chain {
+function afterOverflow(chain: Chain, gap: AskFailure['gap']): Chain {
   const { policy } = chain.context
   const learnt = gap?.limit !== undefined && gap.limit > 0 ? { ...chain, window: gap.limit } : chain
   const isFork = chain.stage === 'fork'
@@ -193,7 +193,7 @@ export function inParts(chain: Chain): Chain {
 
 // How a chain of asking ends, and by what its answers are judged.
 
-export interface Made {
+interface Made {
   readonly summarizer: ChainSummary['summarizer']
   readonly summary: string
   readonly block: Block | null

@@ -138,7 +138,7 @@ export type Done = ChainSummary | ChainFailure
 
 // The chain of asking between two answers.
 
-export interface PartsState {
+interface PartsState {
   readonly parts: readonly (readonly Entry[])[]
   /** Parts that have been asked about. */
   readonly asked: number

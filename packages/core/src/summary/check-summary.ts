@@ -30,7 +30,7 @@ export interface GateRules {
   readonly estimate: Pick<Estimator, 'text'>
 }
 
-export interface Gated {
+interface Gated {
   /** Checked, repaired, without secrets. */
   readonly text: string
   /** The paragraphs that were added to it. */
@@ -45,7 +45,7 @@ export interface Gated {
   readonly marked: readonly string[]
 }
 
-export interface GateList {
+interface GateList {
   readonly messages: readonly string[]
   readonly files: readonly string[]
   readonly todos: readonly string[]
@@ -150,7 +150,7 @@ function listOf({ messages, files, todos, commands }: Missing): GateList {
 
 // What a summary ought to hold and does not: what the gate checks, fact by fact.
 
-export interface Missing {
+interface Missing {
   readonly messages: readonly PersonMessage[]
   readonly files: readonly TouchedFile[]
   readonly todos: readonly TodoItem[]
@@ -158,13 +158,13 @@ export interface Missing {
   readonly commands: readonly FailingCommand[]
 }
 
-export interface MissingRules extends MessageRules {
+interface MissingRules extends MessageRules {
   /** How many errors, newest first, are to be told in full. */
   readonly errors: number
 }
 
 /** `text` has no secrets any more, and neither have the facts: so they can be compared. */
-export function missingFrom(text: string, facts: Facts, rules: MissingRules): Missing {
+function missingFrom(text: string, facts: Facts, rules: MissingRules): Missing {
   const failing = facts.commands.filter(({ isSettled }) => !isSettled)
   return {
     messages: facts.messages.filter(
@@ -202,7 +202,7 @@ const QUOTED_SECTION = 6
 /** Nobody gives an order of this length. */
 const LONGEST = 500
 
-export interface Voiced {
+interface Voiced {
   readonly text: string
   /** Lines that were marked, as they had stood. */
   readonly marked: readonly string[]
@@ -240,14 +240,14 @@ const PENDING = /^[ \t#*]*7[.)][ \t*]*[^\n]*(?:pending|task)[^\n]*$/gim
 const NEXT = /^[ \t#*]*[89][.)][ \t*]*\S/m
 const SAID_DONE = /\b(?:done|completed?|finished|fixed|resolved)\b|✅|\[x\]/i
 
-export interface Sorted {
+interface Sorted {
   readonly text: string
   /** Texts of the tasks whose lines went. */
   readonly done: readonly string[]
 }
 
 /** The lines of section 7 (the last of that name: messages may quote one) that name a completed task and do not say so are taken out of it. */
-export function withoutSettledTasks(text: string, todos: readonly TodoItem[]): Sorted {
+function withoutSettledTasks(text: string, todos: readonly TodoItem[]): Sorted {
   const head = [...text.matchAll(PENDING)].at(-1)
   const open = todos.filter(isOpen).map(({ text: task }) => plain(task))
   const settled = todos.filter((todo) => !isOpen(todo) && !open.includes(plain(todo.text)))
@@ -277,7 +277,7 @@ function plain(text: string): string {
 
 const PART_OF_NAME = /[\w$]/
 
-export function hasWord(text: string, word: string): boolean {
+function hasWord(text: string, word: string): boolean {
   for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1)) {
     if (!PART_OF_NAME.test(text[at - 1] ?? ' ') && !PART_OF_NAME.test(text[at + word.length] ?? ' '))
       return true
@@ -286,7 +286,7 @@ export function hasWord(text: string, word: string): boolean {
 }
 
 /** By its last two parts or more; by its bare name where it has no folder. */
-export function namesFile(text: string, path: string): boolean {
+function namesFile(text: string, path: string): boolean {
   const parts = path.split('/').filter((part) => part !== '')
   return hasWord(text, parts.length < 2 ? path : parts.slice(-2).join('/'))
 }

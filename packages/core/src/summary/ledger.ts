@@ -8,7 +8,7 @@ import type { Estimator } from '../tokens/estimator.ts'
 import { fileName, type Mention, mentionsOf } from './mentions.ts'
 import { redact } from './redact.ts'
 
-export interface Ledger {
+interface Ledger {
   readonly files: readonly LedgerFile[]
   /** Names that belong to no file that is listed. */
   readonly names: readonly string[]
@@ -17,7 +17,7 @@ export interface Ledger {
   readonly tokens: number
 }
 
-export interface LedgerRules {
+interface LedgerRules {
   readonly tokens: number
   readonly estimate: Estimator
 }
@@ -88,7 +88,7 @@ function compare(one: Candidate, other: Candidate): number {
 // How a ledger is spelt: one line a file, its symbols bare behind it. Paths stay whole: a name that has to be put
 // together from two lines is found by nobody who searches, and can be handed to no tool as it stands.
 
-export interface LedgerFile {
+interface LedgerFile {
   readonly path: string
   readonly edits: number
   readonly reads: number
@@ -96,7 +96,7 @@ export interface LedgerFile {
   readonly symbols: readonly string[]
 }
 
-export function ledgerLines(files: readonly LedgerFile[], names: readonly string[]): readonly string[] {
+function ledgerLines(files: readonly LedgerFile[], names: readonly string[]): readonly string[] {
   const body = files.filter((file) => !isBare(file)).map(lineFor)
   const also = [...files.filter(isBare).map(({ path }) => path), ...names]
   return [HEAD, ...body, ...(also.length === 0 ? [] : [`Also: ${also.join(' ')}`])]
@@ -125,14 +125,14 @@ const DILUTION = 0.25
 /** Calls: what the newest two did is about equally near. */
 const NEAR = 2
 
-export interface WeighedFile {
+interface WeighedFile {
   readonly path: string
   readonly weight: number
   readonly edits: number
   readonly reads: number
 }
 
-export interface WeighedName {
+interface WeighedName {
   readonly name: string
   readonly weight: number
   /** The file it was last met in, where that is known. */
@@ -141,7 +141,7 @@ export interface WeighedName {
   readonly uuid: string
 }
 
-export interface WeighedNames {
+interface WeighedNames {
   readonly files: readonly WeighedFile[]
   readonly identifiers: readonly WeighedName[]
 }

@@ -32,7 +32,7 @@ interface Line {
   readonly short?: string
 }
 
-export interface WorkRanks {
+interface WorkRanks {
   /** What the work cannot go on without: requests, open todos. */
   readonly must: number
   readonly now: number
@@ -196,14 +196,14 @@ export function filePieces(files: readonly TouchedFile[], ranks: FileRanks): rea
   ]
 }
 
-export interface FileRanks {
+interface FileRanks {
   readonly edited: number
   readonly snippets: number
   readonly read: number
 }
 
 /** What was done to a file, and the last that is known of it, in one line. */
-export function fileLine(file: TouchedFile): string {
+function fileLine(file: TouchedFile): string {
   return `- ${file.path}: ${done(file)}${state(file)}`
 }
 
@@ -265,7 +265,7 @@ const COMMAND = 300
 export const LAST_WORDS = 150
 const NAMED = 6
 
-export interface ErrorRanks {
+interface ErrorRanks {
   readonly open: number
   readonly settled: number
   readonly calls: number
@@ -283,7 +283,7 @@ export function errorPieces(
 }
 
 /** A command, how it stands, and the end of what it said when it last failed. */
-export function commandError(item: FailingCommand): string {
+function commandError(item: FailingCommand): string {
   return `- \`${beginning(item.command, COMMAND)}\` ${standing(item)}. Its last error:\n${item.error}`
 }
 

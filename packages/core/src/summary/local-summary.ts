@@ -30,7 +30,7 @@ export interface LocalSummaryRules {
   readonly estimate: Pick<Estimator, 'text'>
 }
 
-export interface LocalSummary {
+interface LocalSummary {
   /** Headed `Summary:`; without secrets. */
   readonly text: string
   readonly tokens: number
@@ -116,7 +116,7 @@ function leftOutNote(missing: readonly Piece[]): readonly string[] {
 
 // A model's summary with what no model was shown in front of it, told by the local extractor.
 
-export interface LocalCover {
+interface LocalCover {
   /** What the local extractor made of the records. */
   readonly text: string
   /** How many they were. */

@@ -124,7 +124,7 @@ const ENDINGS = new Set(
 )
 const ENDING = /\.([A-Za-z][A-Za-z0-9]{0,9})$/
 
-export interface Names {
+interface Names {
   /** Paths of files as they stand in the text, or bare file names. */
   readonly files: ReadonlySet<string>
   readonly identifiers: ReadonlySet<string>
@@ -144,7 +144,7 @@ export function namesIn(text: string): Names {
   return { files, identifiers }
 }
 
-export function isIdentifier(word: string): boolean {
+function isIdentifier(word: string): boolean {
   return word.length <= LONGEST && isTelling(word) && !RANDOM.test(word)
 }
 

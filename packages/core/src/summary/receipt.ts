@@ -29,12 +29,12 @@ export interface Receipt {
   readonly retrievable: readonly string[]
 }
 
-export interface CarriedThing {
+interface CarriedThing {
   readonly kind: string
   readonly key: string
 }
 
-export interface Losses {
+interface Losses {
   readonly files: readonly Lost[]
   readonly userMessages: readonly Lost[]
   readonly errors: readonly Lost[]
@@ -44,12 +44,12 @@ export interface Losses {
 }
 
 /** What is gone, and the record to read it in. */
-export interface Lost {
+interface Lost {
   readonly text: string
   readonly uuid: string
 }
 
-export interface ReceiptQuestion {
+interface ReceiptQuestion {
   readonly before: readonly Entry[]
   /** Records that only earlier summaries still spoke of: what the last of them said and the new view does not is lost. */
   readonly history?: readonly KnownRecord[]

@@ -28,14 +28,14 @@ function withoutSecret(_match: string, ...rest: readonly unknown[]): string {
 }
 
 /** What a credential looks like. A pattern that would also take ordinary code, hashes or ids is left out. */
-export interface SecretPattern {
+interface SecretPattern {
   readonly name: string
   /** Global. Group `kept`, where there is one, stands before the secret and stays. */
   readonly pattern: RegExp
 }
 
 /** What is plainly no secret where one might stand: a reference, a placeholder, a word of a language. */
-export const NO_VALUE: string =
+const NO_VALUE: string =
   '(?!\\[redacted\\]|[$<{(*[]|(?:process|os|env|self|this|config|settings|options)\\.|(?:null|none|nil|true|false|undefined|string|str|bytes|number|int|bool|boolean|any|unknown|optional|required|x{3,}|\\.{3}|…|your[_-]|my[_-]|example|changeme|placeholder|redacted)(?![A-Za-z0-9]))'
 
 // Passwords on a command line that stand behind an option of one letter: it depends on the command what that means.
@@ -64,7 +64,7 @@ const OPTIONS: readonly (readonly [command: string, option: string])[] = [
   ['7z[az]?', '-p'],
 ]
 
-export const COMMAND_SECRETS: readonly SecretPattern[] = [
+const COMMAND_SECRETS: readonly SecretPattern[] = [
   ...OPTIONS.flatMap(([command, option]) => [
     behind(`quoted, of ${command}`, command, option),
     behindPlain(`of ${command}`, command, option),
@@ -91,7 +91,7 @@ function glued(name: string, body: string): SecretPattern {
   return { name, pattern: new RegExp(body, 'g') }
 }
 
-export const ISSUED_TOKENS: readonly SecretPattern[] = [
+const ISSUED_TOKENS: readonly SecretPattern[] = [
   token('anthropic', `sk-ant-${WORD}{16,}`),
   token('openai', `sk-(?:proj|svcacct|admin|or-v1|or)-${WORD}{16,}`),
   // Behind a letter they might be the end of `task-` or `disk-`: only a random look tells.
@@ -157,7 +157,7 @@ const PLAIN = '[^\\s"\'`,;&|(){}<>\\\\]'
 /** With room around it an equals sign is more often code than configuration: the value must look random. */
 const SPACED = '(?:[ \\t]+:?=[ \\t]*|:?=[ \\t]+|:=)(?![=>~"\'`\\\\])'
 
-export const SPOKEN_SECRETS: readonly SecretPattern[] = [
+const SPOKEN_SECRETS: readonly SecretPattern[] = [
   {
     name: 'authorization',
     pattern:
@@ -230,7 +230,7 @@ const PRIVATE_KEY: SecretPattern = {
   pattern: /-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY( BLOCK)?-----[\s\S]*?(?:-----END \1PRIVATE KEY\2-----|$)/g,
 }
 
-export const SECRET_PATTERNS: readonly SecretPattern[] = [
+const SECRET_PATTERNS: readonly SecretPattern[] = [
   PRIVATE_KEY,
   ...ISSUED_TOKENS,
   ...SPOKEN_SECRETS,

@@ -60,13 +60,13 @@ export type SpanRefusalReason =
   | 'unknown-pivot'
   | 'empty-side'
 
-export interface SpanRefusal {
+interface SpanRefusal {
   readonly ok: false
   readonly reason: SpanRefusalReason
   readonly message: string
 }
 
-export type SpanChoice = { readonly ok: true; readonly span: Span } | SpanRefusal
+type SpanChoice = { readonly ok: true; readonly span: Span } | SpanRefusal
 
 export function chooseSpan(view: Pick<View, 'entries'>, options: SpanOptions): SpanChoice {
   const entries = view.entries.toArray()
@@ -205,7 +205,7 @@ const MESSAGES: Readonly<Record<SpanRefusalReason, (what: string) => string>> = 
 
 // Pinned records on the summarised side of a compaction: kept within a budget, newest first, never torn out of a round.
 
-export interface Pins {
+interface Pins {
   /** uuids of the records that are to survive verbatim. */
   readonly targets: readonly string[]
   /** Tokens that all of them together may take. */
@@ -213,23 +213,23 @@ export interface Pins {
   readonly tokensOf: (entry: Entry) => number
 }
 
-export const NO_PINS: Pins = { targets: [], budgetTokens: 0, tokensOf: () => 0 }
+const NO_PINS: Pins = { targets: [], budgetTokens: 0, tokensOf: () => 0 }
 
-export interface PinContext {
+interface PinContext {
   readonly pins: Pins
   readonly cuts: readonly number[]
   /** Whether the entry at this place would be summarised if it were not pinned. */
   readonly isFree: (at: number) => boolean
 }
 
-export interface Pinned {
+interface Pinned {
   /** Places of the entries kept: each pinned record with those between the same two cuts. */
   readonly pinned: ReadonlySet<number>
   /** Places of pinned records that found no room. */
   readonly unpinned: readonly number[]
 }
 
-export function pinnedIn(entries: readonly Entry[], context: PinContext): Pinned {
+function pinnedIn(entries: readonly Entry[], context: PinContext): Pinned {
   const { pins, isFree } = context
   const targets = new Set(pins.targets)
   const pinned = new Set<number>()
@@ -264,17 +264,14 @@ function tokensAt(entries: readonly Entry[], place: number, { tokensOf }: Pins):
 
 // What a boundary says of the records its compaction kept.
 
-export interface SpanAnchors {
+interface SpanAnchors {
   readonly boundaryUuid: string
   readonly summaryUuid: string
   /** The last record that the compaction writes: unanswered messages come behind it. */
   readonly lastUuid: string
 }
 
-export type KeptMetadata = Pick<
-  CompactMetadata,
-  'preservedMessages' | 'unansweredMessages' | 'messagesSummarized'
->
+type KeptMetadata = Pick<CompactMetadata, 'preservedMessages' | 'unansweredMessages' | 'messagesSummarized'>
 
 /** uuids that stay verbatim beside the summary, in order: in front of it for `from`, behind it else. */
 export function keptUuids({ form, kept, pinned }: Span): readonly string[] {
@@ -307,19 +304,19 @@ export function roleOf(record: KnownRecord): 'user' | 'assistant' | 'system' | n
 // What an entry is to a compaction: the person's own word, a response, or a notice that must go on standing.
 
 /** Said by the person: text they typed, also beside the answer to a call, or a picture without a word. */
-export function isPersons(record: KnownRecord | undefined): boolean {
+function isPersons(record: KnownRecord | undefined): boolean {
   if (record === undefined || record.type !== 'user') return false
   if (typedText(record) !== null) return true
   return isPrompt(record) && blocksOf(record.message.content).some(isMedia)
 }
 
 /** Place of the last record of a response; −1 where the model has said nothing. */
-export function lastResponse(entries: readonly Entry[]): number {
+function lastResponse(entries: readonly Entry[]): number {
   return entries.findLastIndex(({ record }) => record.type === 'assistant' && !isSyntheticError(record))
 }
 
 /** A clearing that the provider makes has to be sent again with every request for as long as its results are. */
-export function isCarriedOn(record: KnownRecord | undefined): boolean {
+function isCarriedOn(record: KnownRecord | undefined): boolean {
   return (
     record !== undefined && isMicrocompactBoundary(record) && isClearedRemotely(record.microcompactMetadata)
   )

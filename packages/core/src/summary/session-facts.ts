@@ -53,11 +53,6 @@ export function factsOf(history: readonly KnownRecord[], clean: (text: string) =
   }
 }
 
-/** The same facts without what other messages of the view show word for word. */
-export function withoutMessages(facts: Facts, uuids: ReadonlySet<string>): Facts {
-  return { ...facts, messages: facts.messages.filter(({ uuid }) => !uuids.has(uuid)) }
-}
-
 function planOf(
   history: readonly KnownRecord[],
   runs: readonly ToolRun[],
@@ -113,7 +108,7 @@ export interface PersonMessage {
 
 const STOPPED = /^\s*\[Request interrupted/
 
-export function personMessagesOf(
+function personMessagesOf(
   history: readonly KnownRecord[],
   clean: (text: string) => string,
 ): readonly PersonMessage[] {
@@ -178,10 +173,7 @@ export interface TouchedFile {
 }
 
 /** Newest touched first. */
-export function touchedFilesOf(
-  runs: readonly ToolRun[],
-  clean: (text: string) => string,
-): readonly TouchedFile[] {
+function touchedFilesOf(runs: readonly ToolRun[], clean: (text: string) => string): readonly TouchedFile[] {
   const files = new Map<string, TouchedFile>()
   for (const run of runs) {
     for (const touch of run.touches) {

@@ -109,7 +109,7 @@ const NO_TOOL: JsonObject = {
 // The conversation as a call of its own shows it to a summariser: no media, no thinking, nothing that comes back by
 // itself after the compaction, nothing that only the model which made it can read.
 
-export interface StripOptions {
+interface StripOptions {
   /** Calls and their results are told as text, so that the request needs no tools at all. */
   readonly asText: boolean
 }
@@ -266,7 +266,7 @@ export interface Summariser {
 const THINKING_ROOM = 8_000
 const LOWEST_EFFORT = 'low'
 
-export type AnswerSettings = Pick<Payload, 'max_tokens' | 'thinking'> & {
+type AnswerSettings = Pick<Payload, 'max_tokens' | 'thinking'> & {
   readonly output_config?: JsonObject
 }
 
@@ -312,14 +312,14 @@ function effortOf(effort: string, { refusedFields }: Profile): { readonly output
 /** Stands in front where the rest would begin with the model. */
 export const TRUNCATION_MARKER = '[earlier conversation truncated for compaction retry]'
 
-export interface HeadDropContext {
+interface HeadDropContext {
   /** Tokens that are too many, where the provider said so. */
   readonly over: number | null
   readonly tokensOf: (entry: Entry) => number
   readonly policy: Pick<HeadDropPolicy, 'percentOfRounds' | 'minimumRounds'>
 }
 
-export interface HeadDrop {
+interface HeadDrop {
   readonly rest: readonly Entry[]
   readonly dropped: readonly Entry[]
 }
@@ -357,7 +357,7 @@ export function roundsOfEntries(entries: readonly Entry[]): readonly (readonly E
 }
 
 /** Without the marker of an earlier retry: left in, it would be a round of its own and all that is dropped. */
-export function withoutMarker(entries: readonly Entry[]): readonly Entry[] {
+function withoutMarker(entries: readonly Entry[]): readonly Entry[] {
   const first = entries[0]
   return first !== undefined && isMarker(first.record) ? entries.slice(1) : entries
 }

@@ -6,7 +6,7 @@ import type { UserRecord } from '../log/record.ts'
 import type { Span } from './select-span.ts'
 
 /** How the work goes on: the person decides, at once, or at once with nobody watching. */
-export type Continuation = 'none' | 'automatic' | 'autonomous'
+type Continuation = 'none' | 'automatic' | 'autonomous'
 
 export interface SummaryMessageParts {
   /** As accepted or repaired, headed `Summary:`. */
@@ -17,7 +17,7 @@ export interface SummaryMessageParts {
   readonly continuation: Continuation
 }
 
-export type SummaryRecordBody = Pick<
+type SummaryRecordBody = Pick<
   UserRecord,
   'type' | 'message' | 'isCompactSummary' | 'isVisibleInTranscriptOnly'
 >

@@ -159,7 +159,7 @@ export function sectionsIn(text: string): readonly number[] {
 
 // What people and hooks want of a summary, put together: the person's words first, bounded, blank ones left out.
 
-export interface InstructionSources {
+interface InstructionSources {
   /** Given with the request for this compaction. */
   readonly person?: string | undefined
   /** Given for every compaction, in the policy. */
@@ -167,14 +167,12 @@ export interface InstructionSources {
   readonly hooks?: readonly string[]
 }
 
-export interface Instructions {
+interface Instructions {
   /** Null where nobody wants anything. */
   readonly text: string | null
   /** Characters that did not fit and were left out, from the end: the person's go last. */
   readonly cutCharacters: number
 }
-
-export const NO_INSTRUCTIONS: Instructions = { text: null, cutCharacters: 0 }
 
 /** At most `characters` of them, counted as people count: a pair of surrogates is never parted. */
 export function composeInstructions(

@@ -1,6 +1,6 @@
 /** Texts made shorter without a lie: what stands is as it was, and a mark says that something is missing. */
 
-export const CUT = '…'
+const CUT = '…'
 
 /** The first `most` characters, never half a surrogate pair. */
 export function beginning(text: string, most: number): string {

@@ -43,7 +43,7 @@ export interface DuplicateRead {
 }
 
 /** An account that is being kept. `standing` is live: it shows what has been added so far. */
-export interface Account {
+interface Account {
   readonly standing: Accounting
   add(record: KnownRecord): void
 }

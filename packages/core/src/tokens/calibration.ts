@@ -122,7 +122,7 @@ export function highFactor(calibration: Calibration, policy: EstimatePolicy): nu
   return Math.min(policy.highFactor, Math.max(narrowest, 1 + margin))
 }
 
-export function estimateOf(tokens: number, factor: number): Estimate {
+function estimateOf(tokens: number, factor: number): Estimate {
   const expected = Math.max(0, Math.round(tokens))
   return { expected, high: Math.max(expected, Math.ceil(expected * factor - ROUNDING)) }
 }

@@ -177,7 +177,7 @@ function lastResponse(entries: List<Entry>): string | null {
   return null
 }
 
-export interface MeterReading {
+interface MeterReading {
   readonly calibration: Calibration
   readonly policy: EstimatePolicy
   /** The provider leaves out the thinking of finished turns. */

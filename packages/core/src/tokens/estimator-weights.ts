@@ -31,7 +31,7 @@ export interface EstimatorWeights {
 }
 
 /** Thinking is counted by its signature, which grows with all that was thought, shown or not. */
-export interface ThinkingWeights {
+interface ThinkingWeights {
   /** `hidden`: only where the text is not shown. */
   readonly bySignature: 'always' | 'hidden'
   readonly perSignatureCharacter: number
@@ -117,7 +117,7 @@ export type CharacterClass = (typeof CHARACTER_CLASSES)[number]
 const CLASSES: number = CHARACTER_CLASSES.length
 
 /** Characters by class, then runs by class. Appending to a text lowers none of them. */
-export type CharacterCounts = Float64Array
+type CharacterCounts = Float64Array
 
 export const COUNTS: number = 2 * CLASSES
 

@@ -150,7 +150,7 @@ function sum(figures: readonly number[]): number {
 
 // What in a block is counted, and by which weights: shared by the estimator and by what fits its weights.
 
-export interface BlockParts {
+interface BlockParts {
   readonly kind: 'text' | 'tool-use' | 'tool-result' | 'thinking' | 'image' | 'document' | 'other'
   readonly texts: readonly string[]
   /** Fields of a call's input, where they are counted one by one. */
@@ -175,7 +175,7 @@ export function partsOfBlock(block: Block, inputForm: 'json' | 'fields'): BlockP
     : { ...NOTHING, kind: 'document', ...documentParts(block.source) }
 }
 
-export function jsonOf(value: unknown): string {
+function jsonOf(value: unknown): string {
   return JSON.stringify(value) ?? 'null'
 }
 

@@ -125,7 +125,7 @@ function lastMessage(usage: Usage | null | undefined): Fields {
 export type MeasuredView = Pick<View, 'entries' | 'acts' | 'rewrittenAt'>
 
 /** The newest response that was measured, and what the provider said of it. */
-export interface Anchor {
+interface Anchor {
   readonly response: string
   /** Place of its first record: what lies between its records was not in the request. */
   readonly first: number
@@ -181,7 +181,7 @@ function responseOf(entry: Entry | undefined): AssistantRecord | null {
 }
 
 /** Where the turn begins that is going on in front of `end`: at what ended the one before it. */
-export function turnStart(entries: View['entries'], end: number): number {
+function turnStart(entries: View['entries'], end: number): number {
   for (let place = end - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
     if (entry !== undefined && entryEndsTurn(entry)) return place

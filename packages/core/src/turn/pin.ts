@@ -5,7 +5,7 @@ import { append, type TurnRun } from '../engine/session-writer.ts'
 import { placeOf } from '../log/branches.ts'
 
 /** `note`: a sentence for the person, where the pin keeps nothing as things are. */
-export type Pinning = { readonly ok: true; readonly note?: string } | RewriteRefused
+type Pinning = { readonly ok: true; readonly note?: string } | RewriteRefused
 
 const OUT_OF_VIEW =
   'The record is no longer among those the model is shown, so there is nothing to keep: the pin counts once it is shown again. Undo the act that took it away.'

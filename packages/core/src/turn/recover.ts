@@ -28,7 +28,7 @@ export function isRecoverable({ kind }: Failure, host: TurnHost): boolean {
 }
 
 /** How often each remedy may still be tried on one request. */
-export interface Remedies {
+interface Remedies {
   /** Leaving out images and documents. */
   readonly media: number
   /** Compacting, or leaving out thinking. */
@@ -41,7 +41,7 @@ export function remediesFor({ room, policy, switches = NO_SWITCHES }: TurnHost):
   return { media: isOn ? mediaRetries : 0, rewrites: isOn && room !== undefined ? retries : 0 }
 }
 
-export type Recovered = { readonly ok: true; readonly left: Remedies }
+type Recovered = { readonly ok: true; readonly left: Remedies }
 
 /** Null: there is nothing to recover from, or no way to. */
 export async function* recover(
@@ -103,7 +103,7 @@ function troubleOf(responded: Responded, host: TurnHost): string | null {
 const CUT_SHORT = 'The window was full before the answer was.'
 
 /** The answer ended because the window did: by the provider's word, or by its figures. */
-export function hasOverflowed({ stop_reason, usage }: AssistantMessage, { profile }: TurnHost): boolean {
+function hasOverflowed({ stop_reason, usage }: AssistantMessage, { profile }: TurnHost): boolean {
   if (stop_reason === 'model_context_window_exceeded') return true
   if (stop_reason !== 'max_tokens' || profile.window === null) return false
   return contextOf(usage) + outputOf(usage) >= profile.window
@@ -113,7 +113,7 @@ export function hasOverflowed({ stop_reason, usage }: AssistantMessage, { profil
 // conversation before it is no longer the one it was made in. It leaves the view, whole, and the request is sent again.
 
 /** True: there was some, and it is gone. */
-export async function* dropThinking(run: TurnRun, room: Room): AsyncGenerator<TurnEvent, boolean | Halt> {
+async function* dropThinking(run: TurnRun, room: Room): AsyncGenerator<TurnEvent, boolean | Halt> {
   const clearedThinking = thinkers(run.state.view)
   if (clearedThinking.length === 0) return false
   const before = measureNow(run.state, run.host, room).expected

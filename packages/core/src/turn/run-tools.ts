@@ -11,7 +11,7 @@ import { runHistory } from '../history/history-tool.ts'
 import { spill } from '../history/spill.ts'
 import { blocksOf, isToolUse, type ToolResultBlock, type ToolUseBlock } from '../log/block.ts'
 
-export interface PendingCall {
+interface PendingCall {
   readonly call: ToolUseBlock
   /** Its input broke off: it is answered, and not run. */
   readonly isCut: boolean
@@ -103,7 +103,7 @@ async function answerOf(run: TurnRun, call: ToolUseBlock): Promise<ToolAnswer> {
 
 // A tool result on its way into the log: large ones are put aside before the record is written. And the tool that reads them.
 
-export interface Arrived {
+interface Arrived {
   readonly result: ToolResultBlock
   readonly body: Unlinked
 }

@@ -191,13 +191,13 @@ async function* noteNative(
 
 // A failure that may be recovered from is nobody's business until the recovery has failed too.
 
-export interface Held {
+interface Held {
   readonly responded: Responded
   /** The failure, which nobody has been told of yet; null where there is none. */
   readonly held: TurnEvent | null
 }
 
-export async function* holdFailure(
+async function* holdFailure(
   host: TurnHost,
   events: AsyncGenerator<TurnEvent, Responded>,
 ): AsyncGenerator<TurnEvent, Held> {

@@ -100,7 +100,7 @@ async function* done(run: TurnRun, room: Room, { act, tokens }: Ready): AsyncGen
  * Tokens that the act replaced, as its boundary tells, and `later`, what has come since. Null where the boundary
  * does not say.
  */
-export function sizeBack({ session, view }: SessionState, act: Act, later: number): number | null {
+function sizeBack({ session, view }: SessionState, act: Act, later: number): number | null {
   const record = recordAt(session, view.branch.at(act.position) ?? 0)
   if (!isAct(record)) return null
   const metadata = 'compactMetadata' in record ? record.compactMetadata : record.microcompactMetadata

@@ -10,7 +10,7 @@ import { allBlocks, type Fields, isAbsent, type ReadBlock, type ReadMessage, typ
 import { isTurnScoped } from './role-rules.ts'
 
 /** A marker that was met. Its lifetime is null where it asks for one there is not. */
-export interface Marker {
+interface Marker {
   readonly path: string
   readonly ttl: string | null
 }
@@ -23,7 +23,7 @@ export interface CacheState {
 
 export const startCache: CacheState = { markers: List.of(), target: null }
 
-export interface MarkerRules {
+interface MarkerRules {
   readonly cache: CacheRules
   readonly report: Report
 }
@@ -40,7 +40,7 @@ export function stepCache(state: CacheState, message: ReadMessage, rules: Marker
   return { markers, target: target?.path ?? state.target }
 }
 
-export function reportScoped(path: string, report: Report): void {
+function reportScoped(path: string, report: Report): void {
   report('turn-scoped-marker', path, 'Expected no cache marker in a system message for one turn.')
 }
 
@@ -104,7 +104,7 @@ function ttlOf(item: unknown, cache: CacheRules): string | null {
 }
 
 /** Markers of the messages in order, and the block that the request's own marker would fall on. */
-export interface MessageMarkers {
+interface MessageMarkers {
   readonly markers: readonly Marker[]
   readonly target: string | null
 }
@@ -196,7 +196,7 @@ export interface SizeState {
 
 export const startSize: SizeState = { messages: 0, bytes: 0, images: 0, large: List.of() }
 
-export interface CountRules {
+interface CountRules {
   readonly sizes: SizeRules
   readonly report: Report
 }
@@ -279,7 +279,7 @@ export interface PlacedMarker {
   readonly control: Json
 }
 
-export interface Placement {
+interface Placement {
   /** Those that were met and those that were placed, in the order of the messages. */
   readonly markers: readonly Marker[]
   /** Bytes of JSON that the placed ones add. */

@@ -13,7 +13,7 @@ export interface CompactionState {
 
 export const startCompaction: CompactionState = { signed: null }
 
-export interface SummaryRules {
+interface SummaryRules {
   readonly profile: Profile
   readonly report: Report
 }
@@ -50,7 +50,7 @@ function afterBlock(
   return { signed: path }
 }
 
-export interface SummaryEnd {
+interface SummaryEnd {
   readonly request: Fields
   readonly betas: ReadonlySet<unknown>
   /** Calls of the provider's that are under way. */
@@ -136,7 +136,7 @@ function reportPresent(paths: readonly string[], request: Fields, { report, besi
 
 // `context_management`: edits that the provider makes by itself, and the parameters each takes.
 
-export interface EditRules {
+interface EditRules {
   readonly profile: Profile
   readonly report: Report
 }

@@ -19,7 +19,7 @@ import { checkEdits, editsOf } from './provider-edit-rules.ts'
 import { checkThinkingRequest } from './thinking-rules.ts'
 import { checkToolChoice, checkTools, isForced } from './tool-rules.ts'
 
-export interface RequestRules {
+interface RequestRules {
   readonly profile: Profile
   readonly report: Report
 }
@@ -106,9 +106,9 @@ function checkToolMarkers(tools: unknown, { profile, report }: RequestRules): vo
 // What each block must be in itself: the fields of known types, no blank text, and a place where its type may stand.
 
 /** A message of a role, the system prompt, or a tool result. */
-export type Holder = Role | 'prompt' | 'result'
+type Holder = Role | 'prompt' | 'result'
 
-export interface ContentRules {
+interface ContentRules {
   readonly refusedBlocks: readonly BlockRefusal[]
   readonly cacheEdits: boolean
   readonly report: Report
@@ -287,7 +287,7 @@ export function betasOf({ betas }: Fields): ReadonlySet<unknown> {
   return new Set(Array.isArray(betas) ? betas : [])
 }
 
-export interface BetaRules {
+interface BetaRules {
   readonly betas: readonly BetaRule[]
   readonly report: Report
 }

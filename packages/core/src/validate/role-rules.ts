@@ -16,7 +16,7 @@ export interface RoleState {
 
 export const startRoles: RoleState = { last: null, afterSummary: false, hasContent: false, emptyTail: null }
 
-export interface RoleRules {
+interface RoleRules {
   readonly profile: Profile
   readonly report: Report
 }
@@ -69,7 +69,7 @@ function isOwnEnd(block: Block, profile: Profile): boolean {
   return isServerToolResult(block) || isCompactionBlock(block)
 }
 
-export interface End {
+interface End {
   /** A summary is asked for, so nothing is continued. */
   readonly summarizes: boolean
   /** A call of the last turn has no result yet: that is reported as such. */
@@ -115,7 +115,7 @@ export interface SystemState {
 
 export const startSystem: SystemState = { before: 'other', section: null, speaks: false }
 
-export interface SystemRules {
+interface SystemRules {
   readonly profile: Profile
   readonly report: Report
 }

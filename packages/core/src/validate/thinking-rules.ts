@@ -18,7 +18,7 @@ interface Opening {
 
 export const startThinking: ThinkingState = { opening: null, closing: null }
 
-export interface BlockRules {
+interface BlockRules {
   readonly thinking: ThinkingRules
   readonly report: Report
 }

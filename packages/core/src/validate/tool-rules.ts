@@ -22,7 +22,7 @@ export interface CallState {
   readonly usesTools: boolean
 }
 
-export interface WaitingCall {
+interface WaitingCall {
   readonly path: string
   /** The tool that has to be there for it to go on; null where a connected server runs it. */
   readonly tool: string | null
@@ -43,7 +43,7 @@ export const startCalls: CallState = {
   usesTools: false,
 }
 
-export interface CallRules {
+interface CallRules {
   readonly idPattern: RegExp
   readonly resultsFirst: boolean
   readonly report: Report
@@ -178,7 +178,7 @@ export function finishCalls({ pending }: CallState, report: Report): void {
 
 // The tools of a request: the list, the choice among them, and changes to it in mid-conversation.
 
-export interface ToolRules {
+interface ToolRules {
   readonly profile: Profile
   readonly report: Report
 }

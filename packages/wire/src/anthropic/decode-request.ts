@@ -22,7 +22,7 @@ export interface BodyProblem {
   readonly expected: string
 }
 
-export type DecodedBody =
+type DecodedBody =
   | { readonly ok: true; readonly payload: Payload; readonly raw: RawTexts }
   | { readonly ok: false; readonly problems: readonly BodyProblem[] }
 
@@ -135,7 +135,7 @@ function wrong(path: string, expected: string): BodyProblem {
 const ZONES = new Set(['tools', 'system', 'messages'])
 
 /** `text` is a body that parses and has the shape of a request. */
-export function rawTextsIn(text: string): RawTexts {
+function rawTextsIn(text: string): RawTexts {
   const parameters = membersOf(text).flatMap(({ key, text: value }) => {
     const raw = ZONES.has(key) ? undefined : rawUnlessSurvives(value)
     return raw === undefined ? [] : [[key, raw] as const]

@@ -3,16 +3,12 @@
 import { type Headers, header } from '../http/http-headers.ts'
 import { given } from '../optional-fields.ts'
 
-/** The first version, and the one since October 2026. */
-export const API_VERSIONS = ['2023-06-01', '2026-10-21'] as const
-export type ApiVersion = (typeof API_VERSIONS)[number]
-
 /** Either is accepted; newer clients send the second. */
-export const AUTH_STYLES = {
+const AUTH_STYLES = {
   key: { header: 'x-api-key', prefix: '' },
   bearer: { header: 'authorization', prefix: 'Bearer ' },
 } as const
-export type AuthStyle = keyof typeof AUTH_STYLES
+type AuthStyle = keyof typeof AUTH_STYLES
 
 export interface Credentials {
   readonly style: AuthStyle

@@ -26,7 +26,7 @@ export interface GrowingRequest {
 }
 
 /** Messages by reference to their texts; what the markers of this request do to a few of them comes on top. */
-export interface GrowingMessages {
+interface GrowingMessages {
   readonly settled: List<MessageText>
   readonly tail: readonly MessageText[]
   readonly onTop: ReadonlyMap<number, string>
@@ -36,7 +36,7 @@ export interface GrowingMessages {
   readonly frozen: List<FlatMessage>
 }
 
-export interface GrowOptions {
+interface GrowOptions {
   /** Fields of the body that the caller adds (`stream`). */
   readonly fields?: JsonObject
   /** The request before: what it settled is taken over where this one goes on from there. */
@@ -67,7 +67,7 @@ export function growingText({ parameters, tools, system, messages }: GrowingRequ
 }
 
 /** The text of each message as it is sent. */
-export function messageTexts({ settled, tail, onTop, referTo }: GrowingMessages): readonly string[] {
+function messageTexts({ settled, tail, onTop, referTo }: GrowingMessages): readonly string[] {
   return [...settled.toArray(), ...tail].map(
     (message, index) => onTop.get(index) ?? (index < referTo ? referredText(message) : message.text),
   )
@@ -128,7 +128,7 @@ function frontTexts(
 // A message as text, spelled once for as long as it lives. Markers and references move over messages that have
 // long been settled: they are laid into the text at known places, and nothing is spelled again for them.
 
-export interface MessageText {
+interface MessageText {
   /** As it is sent where nothing comes onto it. */
   readonly text: string
   readonly blocks: readonly BlockEnd[]
@@ -144,7 +144,7 @@ interface BlockEnd {
 }
 
 /** What comes onto a message: markers by index of block, and references onto the results before `referTo`. */
-export interface Overlay {
+interface Overlay {
   readonly markers: ReadonlyMap<number, unknown>
   readonly referTo: number
 }
@@ -153,7 +153,7 @@ const spelled = new WeakMap<FlatMessage, MessageText>()
 const referred = new WeakMap<MessageText, string>()
 
 /** Remembered by the message itself, which is a value: whoever holds it, it says the same. */
-export function messageText(message: FlatMessage): MessageText {
+function messageText(message: FlatMessage): MessageText {
   const known = spelled.get(message)
   if (known !== undefined) return known
   const made = spellMessage(message)
@@ -162,7 +162,7 @@ export function messageText(message: FlatMessage): MessageText {
 }
 
 /** The text with a reference on each result; remembered too. */
-export function referredText(message: MessageText): string {
+function referredText(message: MessageText): string {
   if (message.blocks.every(({ reference }) => reference === '')) return message.text
   const text =
     referred.get(message) ?? overlaid(message, { markers: new Map(), referTo: message.blocks.length })
@@ -170,7 +170,7 @@ export function referredText(message: MessageText): string {
   return text
 }
 
-export function overlaid({ text, blocks }: MessageText, { markers, referTo }: Overlay): string {
+function overlaid({ text, blocks }: MessageText, { markers, referTo }: Overlay): string {
   let [done, from] = ['', 0]
   for (const [index, { at, marker, reference }] of blocks.entries()) {
     const control = markers.get(index)

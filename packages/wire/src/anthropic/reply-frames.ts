@@ -114,15 +114,15 @@ function blockEvents(ended: BlockEnded, split: Split): readonly ReplyEvent[] {
 // A finished block taken apart again: the hollow form that opens it and the deltas that fill it.
 
 /** Cuts a text into pieces that make it again when joined. */
-export type Split = (text: string) => readonly string[]
+type Split = (text: string) => readonly string[]
 
-export interface Opening {
+interface Opening {
   readonly block: Block
   readonly raw?: string
   readonly deltas: readonly BlockDelta[]
 }
 
-export function openingOf(ended: BlockEnded, split: Split): Opening {
+function openingOf(ended: BlockEnded, split: Split): Opening {
   const { block } = ended
   if (block.type === 'text' && typeof block.text === 'string') return textOpening(ended, split)
   if (block.type === 'thinking' && typeof block.thinking === 'string') return thinkingOpening(ended, split)

@@ -168,9 +168,9 @@ function join(pieces: readonly Piece[]): Pick<EncodedRequest, 'fragments' | 'end
 // A request body in pieces, one for each thing a cache can keep or lose. The pieces joined are the exact bytes
 // that are sent, so a change is found by comparing what is really on the wire.
 
-export type Zone = 'parameters' | 'tools' | 'system' | 'messages'
+type Zone = 'parameters' | 'tools' | 'system' | 'messages'
 
-export interface Fragment {
+interface Fragment {
   readonly zone: Zone
   /** Where it is in the body: `tools.0`, `system.1`, `messages.4.content.0`; a parameter's name. */
   readonly path: string
@@ -185,12 +185,12 @@ export interface Fragment {
   readonly marker?: unknown
 }
 
-export type Spelling = Pick<Fragment, 'text' | 'bare' | 'marker'>
+type Spelling = Pick<Fragment, 'text' | 'bare' | 'marker'>
 
 const MARKER = 'cache_control'
 
 /** A block or tool as text. `raw` is its exact text where its value would not say the same; markers come from the value. */
-export function spell(value: Block | JsonObject, raw?: string): Spelling {
+function spell(value: Block | JsonObject, raw?: string): Spelling {
   const marker = value[MARKER]
   const plain = plainText(value, raw)
   const bare = plain.includes(MARKER) ? withoutInnerMarkers(plain) : plain

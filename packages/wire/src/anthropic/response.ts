@@ -19,7 +19,7 @@ import { failure } from '../failure/classify-failure.ts'
 import { given } from '../optional-fields.ts'
 import { toFailure } from './failure.ts'
 
-export type Response =
+type Response =
   | { readonly ok: true; readonly reply: Reply }
   | { readonly ok: false; readonly failure: Failure }
 
@@ -67,7 +67,7 @@ function refused(message: string): Response {
 
 // The message object of a reply, whole or just begun, apart from its content.
 
-export interface Head {
+interface Head {
   /** Without content, and without usage unless both totals are there. */
   readonly message: AssistantMessage
   /** Figures that make no usage yet. */

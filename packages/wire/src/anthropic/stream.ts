@@ -30,17 +30,17 @@ import { given } from '../optional-fields.ts'
 import { toFailure } from './failure.ts'
 import { readHead } from './response.ts'
 
-export interface StreamState {
+interface StreamState {
   readonly assembly: Assembly
   /** The closing event is out: nothing may follow. */
   readonly closed: boolean
 }
 
-export type Step = readonly [StreamState, readonly ReplyEvent[]]
+type Step = readonly [StreamState, readonly ReplyEvent[]]
 
 export const streamStart: StreamState = { assembly: emptyAssembly, closed: false }
 
-export function emit(state: StreamState, events: readonly ReplyEvent[]): Step {
+function emit(state: StreamState, events: readonly ReplyEvent[]): Step {
   return [{ ...state, assembly: events.reduce(assemble, state.assembly) }, events]
 }
 
@@ -58,13 +58,13 @@ export function fail(state: StreamState, failed: Failure): Step {
 }
 
 /** A frame that breaks the protocol. Going on would lose what it carried, so the reply ends here. */
-export function failBadly(state: StreamState, what: string): Step {
+function failBadly(state: StreamState, what: string): Step {
   return fail(state, failure('bad-reply', `The stream broke its own protocol: ${what}`))
 }
 
 // A block once its last delta is in: the parsed value, and its exact text where the value would not say the same.
 
-export function finishBlock(open: OpenBlock): BlockEnded {
+function finishBlock(open: OpenBlock): BlockEnded {
   const { index } = open
   const hasInput = open.input.trim() !== ''
   const input = hasInput ? readJson(open.input) : undefined
@@ -113,7 +113,7 @@ function announcedCitations({ block, citations }: OpenBlock): readonly string[] 
 
 // Frames about one content block: its start, its deltas, its end.
 
-export function takeBlockStart(state: StreamState, data: JsonObject, text: string): Step {
+function takeBlockStart(state: StreamState, data: JsonObject, text: string): Step {
   const { index, content_block: block } = data
   if (typeof index !== 'number' || !isBlock(block)) return failBadly(state, 'a block without index or type')
   if (state.assembly.message === null) return failBadly(state, 'a block before the message')
@@ -122,7 +122,7 @@ export function takeBlockStart(state: StreamState, data: JsonObject, text: strin
   return emit(state, [{ type: 'block-started', index, block, ...given({ raw }) }])
 }
 
-export function takeBlockDelta(state: StreamState, data: JsonObject, text: string): Step {
+function takeBlockDelta(state: StreamState, data: JsonObject, text: string): Step {
   const { index, delta } = data
   if (typeof index !== 'number' || !isObject(delta))
     return failBadly(state, 'a delta without index or content')
@@ -131,14 +131,14 @@ export function takeBlockDelta(state: StreamState, data: JsonObject, text: strin
   return emit(state, [{ type: 'block-grew', index, delta: readDelta(delta, text) }])
 }
 
-export function takeBlockStop(state: StreamState, data: JsonObject): Step {
+function takeBlockStop(state: StreamState, data: JsonObject): Step {
   const open = typeof data.index === 'number' ? state.assembly.open.get(data.index) : undefined
   if (open === undefined) return failBadly(state, `the end of block ${data.index}, which is not open`)
   return emit(state, [finishBlock(open)])
 }
 
 /** The ends of blocks that are still open: some servers leave them out. */
-export function blockEnds({ assembly }: StreamState): readonly ReplyEvent[] {
+function blockEnds({ assembly }: StreamState): readonly ReplyEvent[] {
   return [...assembly.open.values()].toSorted((a, b) => a.index - b.index).map(finishBlock)
 }
 
@@ -184,7 +184,7 @@ function rawMember(text: string, key: string): string | undefined {
 
 // Frames about the message as a whole: its head, what is known only at the end, the end, an error.
 
-export function takeMessageStart(state: StreamState, data: JsonObject): Step {
+function takeMessageStart(state: StreamState, data: JsonObject): Step {
   if (state.assembly.message !== null) return failBadly(state, 'the message began twice')
   const head = readHead(data.message)
   if (head === null) return failBadly(state, 'a message without id or model')
@@ -197,24 +197,24 @@ export function takeMessageStart(state: StreamState, data: JsonObject): Step {
 }
 
 /** The fields of `delta` and those beside it are all fields of the message. */
-export function takeMessageDelta(state: StreamState, data: JsonObject): Step {
+function takeMessageDelta(state: StreamState, data: JsonObject): Step {
   if (state.assembly.message === null) return failBadly(state, 'the end of a message before its beginning')
   const { type: _, delta, usage, ...beside } = data
   const fields = { ...(isObject(delta) ? delta : {}), ...beside }
   return emit(state, [{ type: 'reply-updated', fields, ...(isObject(usage) ? { usage } : {}) }])
 }
 
-export function takeMessageStop(state: StreamState): Step {
+function takeMessageStop(state: StreamState): Step {
   const [ended, ends] = emit(state, blockEnds(state))
   const [closed, last] = close(ended)
   return [closed, [...ends, ...last]]
 }
 
-export function takePing(state: StreamState): Step {
+function takePing(state: StreamState): Step {
   return emit(state, [{ type: 'reply-alive' }])
 }
 
-export function takeError(state: StreamState, text: string): Step {
+function takeError(state: StreamState, text: string): Step {
   return fail(state, toFailure({ body: text }))
 }
 
@@ -267,12 +267,12 @@ export function endReply(state: StreamState, end: SseEnd = { rest: null, cutChar
 }
 
 /** A reply read from bytes as they come. */
-export interface ByteState {
+interface ByteState {
   readonly sse: SseState
   readonly stream: StreamState
 }
 
-export type ByteStep = readonly [ByteState, Step[1]]
+type ByteStep = readonly [ByteState, Step[1]]
 
 export const byteStart: ByteState = { sse: sseStart, stream: streamStart }
 

@@ -1,9 +1,42 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { catalogueOf, knownUnknowns, modelCatalogue } from './catalogue.ts'
+import { type Catalogue, catalogueOf, modelCatalogue } from './catalogue.ts'
 import { UNKNOWN_MODEL, withModels } from './custom-models.ts'
+import { type ModelEntry, TOKENIZER_FAMILIES } from './model-entry.ts'
 
 const page = readFileSync(new URL('../../../../docs/catalogue.md', import.meta.url), 'utf8')
+
+interface Unknown {
+  /** A model, or `tokenizer` and its family. */
+  readonly model: string
+  /** Path of the field, as in `prices.tiers.0.write1h`. */
+  readonly field: string
+}
+
+/** In the order of the catalogue; tokenizers whose weights were not fitted to sessions come last. */
+function listUnknowns(catalogue: Catalogue): readonly Unknown[] {
+  const models = catalogue.models.flatMap((model) => unknownsIn(model.id, factsOf(model)))
+  const families = Object.entries(TOKENIZER_FAMILIES).filter(([, basis]) => basis !== 'fitted')
+  return [
+    ...models,
+    ...families.map(([family]) => ({ model: `tokenizer ${family}`, field: 'fitted weights' })),
+  ]
+}
+
+/** Without the day of a user's own figures: nobody has to say it. */
+function factsOf({ asOf, ...facts }: ModelEntry): object {
+  return facts
+}
+
+function unknownsIn(model: string, facts: object): readonly Unknown[] {
+  return nullsIn(facts, '').map((field) => ({ model, field }))
+}
+
+function nullsIn(value: unknown, path: string): readonly string[] {
+  if (value === null) return [path]
+  if (typeof value !== 'object') return []
+  return Object.entries(value).flatMap(([key, part]) => nullsIn(part, path === '' ? key : `${path}.${key}`))
+}
 
 /** The rows of the table under a heading, cell by cell, without its two head lines. */
 function rowsUnder(heading: string): readonly (readonly string[])[] {
@@ -17,7 +50,7 @@ function rowsUnder(heading: string): readonly (readonly string[])[] {
   )
 }
 
-describe('knownUnknowns', () => {
+describe('what the catalogue does not know', () => {
   it('names every null, however deep, and nothing else', () => {
     const { prices, cache } = UNKNOWN_MODEL
     const entry = {
@@ -46,7 +79,7 @@ describe('knownUnknowns', () => {
       capabilities: { ...UNKNOWN_MODEL.capabilities, images: false },
       limits: { bodyBytes: 1, images: 0 },
     } as const
-    const fields = knownUnknowns(catalogueOf([entry])).filter(({ model }) => model === 'half-known')
+    const fields = listUnknowns(catalogueOf([entry])).filter(({ model }) => model === 'half-known')
     expect(fields.map(({ field }) => field)).toEqual([
       'prices.write1h',
       'prices.tiers.0.cacheRead',
@@ -75,7 +108,7 @@ describe('docs/catalogue.md', () => {
     const listed = rowsUnder('What is not known').flatMap(([field, models]) =>
       (models ?? '').split(', ').map((model) => `${model}: ${field}`),
     )
-    const unknown = knownUnknowns(modelCatalogue).map(({ model, field }) => `${model}: ${field}`)
+    const unknown = listUnknowns(modelCatalogue).map(({ model, field }) => `${model}: ${field}`)
     expect(listed.toSorted()).toEqual(unknown.toSorted())
   })
 

@@ -2,7 +2,7 @@
 import { ANTHROPIC_MODELS } from './anthropic-models.ts'
 import { ANTHROPIC_OLDER_MODELS } from './anthropic-older-models.ts'
 import { GOOGLE_MODELS } from './google-models.ts'
-import { type ModelEntry, TOKENIZER_FAMILIES, timesFactor } from './model-entry.ts'
+import { type ModelEntry, timesFactor } from './model-entry.ts'
 import { OPENAI_MODELS } from './openai-models.ts'
 
 export interface Catalogue {
@@ -27,7 +27,7 @@ export const modelCatalogue: Catalogue = catalogueOf([
 
 // From whatever a log, a config or a provider calls a model to what is known of it.
 
-export type LookUp = FoundModel | UnknownModel
+type LookUp = FoundModel | UnknownModel
 
 export interface FoundModel {
   readonly found: true
@@ -38,7 +38,7 @@ export interface FoundModel {
   readonly notes: readonly string[]
 }
 
-export interface UnknownModel {
+interface UnknownModel {
   readonly found: false
   readonly asked: string
   /** Every name that was looked for. */
@@ -109,7 +109,7 @@ function atRegion(model: ModelEntry, { platform, region }: Spelling): Adjusted {
  * The ways one model is spelt: with a date, by a cloud platform, by a gateway, with a wish in brackets. Each
  * peel takes one layer off and keeps what it said. Nothing is guessed: `claude-opus-5-6` is not `claude-opus-5`.
  */
-export interface Spelling {
+interface Spelling {
   readonly platform: 'bedrock' | 'vertex' | null
   /** Where the endpoint is tied to, as the platform names it; `global` is nowhere. */
   readonly region: string | null
@@ -118,7 +118,7 @@ export interface Spelling {
   readonly isLong: boolean
 }
 
-export interface Candidate {
+interface Candidate {
   readonly name: string
   readonly spelling: Spelling
 }
@@ -163,7 +163,7 @@ const PEELS: readonly Peel[] = [
 ]
 
 /** The id as given, then with one layer after another off, and what those layers said. */
-export function candidatesOf(id: string): readonly Candidate[] {
+function candidatesOf(id: string): readonly Candidate[] {
   const found: Candidate[] = [{ name: id, spelling: PLAIN }]
   let last: Candidate = { name: id.trim().toLowerCase(), spelling: PLAIN }
   if (last.name !== id) found.push(last)
@@ -192,38 +192,4 @@ function saidByPath(path: string): Partial<Spelling> {
   const place = /locations\/([^/]+)\//.exec(path)
   if (place !== null) return { platform: 'vertex', region: place[1] ?? null }
   return /vertex|publishers\//.test(path) ? { platform: 'vertex' } : {}
-}
-
-// What is not known, said: every null of the catalogue, by model and field.
-
-export interface Unknown {
-  /** A model, or `tokenizer` and its family. */
-  readonly model: string
-  /** Path of the field, as in `prices.tiers.0.write1h`. */
-  readonly field: string
-}
-
-/** In the order of the catalogue; tokenizers whose weights were not fitted to sessions come last. */
-export function knownUnknowns(catalogue: Catalogue): readonly Unknown[] {
-  const models = catalogue.models.flatMap((model) => unknownsIn(model.id, factsOf(model)))
-  const families = Object.entries(TOKENIZER_FAMILIES).filter(([, basis]) => basis !== 'fitted')
-  return [
-    ...models,
-    ...families.map(([family]) => ({ model: `tokenizer ${family}`, field: 'fitted weights' })),
-  ]
-}
-
-/** Without the day of a user's own figures: nobody has to say it. */
-function factsOf({ asOf, ...facts }: ModelEntry): object {
-  return facts
-}
-
-function unknownsIn(model: string, facts: object): readonly Unknown[] {
-  return nullsIn(facts, '').map((field) => ({ model, field }))
-}
-
-function nullsIn(value: unknown, path: string): readonly string[] {
-  if (value === null) return [path]
-  if (typeof value !== 'object') return []
-  return Object.entries(value).flatMap(([key, part]) => nullsIn(part, path === '' ? key : `${path}.${key}`))
 }

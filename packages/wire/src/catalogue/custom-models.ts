@@ -6,7 +6,7 @@ import { isObject, PRICE_CLASSES } from '@tidemark/core'
 import { type Catalogue, catalogueOf, lookUpModel } from './catalogue.ts'
 import type { ModelEntry } from './model-entry.ts'
 
-export type WithModels =
+type WithModels =
   | { readonly ok: true; readonly catalogue: Catalogue }
   | { readonly ok: false; readonly problems: readonly ModelProblem[] }
 
@@ -165,7 +165,7 @@ export const UNKNOWN_MODEL: ModelEntry = {
 
 // What is wrong with a user's figures, said so that it can be put right.
 
-export interface ModelProblem {
+interface ModelProblem {
   /** Where, as in `models.my-model.window`. */
   readonly path: string
   readonly message: string
@@ -174,11 +174,7 @@ export interface ModelProblem {
 type FieldsGivenProblems = Readonly<Record<string, unknown>>
 
 /** Everything that is wrong with what was given, in the order it was given. */
-export function problemsIn(
-  group: FieldGroup,
-  given: FieldsGivenProblems,
-  path: string,
-): readonly ModelProblem[] {
+function problemsIn(group: FieldGroup, given: FieldsGivenProblems, path: string): readonly ModelProblem[] {
   return Object.entries(given).flatMap(([key, value]) => {
     const at = path === '' ? key : `${path}.${key}`
     const node = Object.hasOwn(group, key) ? group[key] : undefined
@@ -198,17 +194,17 @@ export function wrong(path: string, expects: string, given: unknown): ModelProbl
 
 // What a user may say of a model, field by field, and what each field may hold.
 
-export interface Check {
+interface Check {
   /** Finishes the sentence "expected …". */
   readonly expects: string
   accepts(value: unknown): boolean
 }
 
-export interface FieldGroup {
+interface FieldGroup {
   readonly [field: string]: Check | FieldGroup
 }
 
-export function isCheck(node: Check | FieldGroup): node is Check {
+function isCheck(node: Check | FieldGroup): node is Check {
   return typeof node.accepts === 'function'
 }
 
@@ -265,7 +261,7 @@ const rates = Object.fromEntries(PRICE_CLASSES.map((kind) => [kind, orNull(rate)
 const flags = (...names: readonly string[]): FieldGroup =>
   Object.fromEntries(names.map((name) => [name, orNull(flag)]))
 
-export const GIVEN_FIELDS: FieldGroup = {
+const GIVEN_FIELDS: FieldGroup = {
   like: word,
   vendor: word,
   aliases: listOf(word),
@@ -312,4 +308,4 @@ export const GIVEN_FIELDS: FieldGroup = {
   asOf: day,
 }
 
-export const FILE_FIELDS: FieldGroup = { source: word, asOf: day }
+const FILE_FIELDS: FieldGroup = { source: word, asOf: day }

@@ -33,7 +33,7 @@ export interface ModelEntry {
   readonly doubts: readonly Doubt[]
 }
 
-export interface PastPrices {
+interface PastPrices {
   readonly before: string
   readonly prices: Prices
 }
@@ -102,7 +102,7 @@ export interface Capabilities {
   readonly endsAtWindow: boolean | null
 }
 
-export interface RequestLimits {
+interface RequestLimits {
   readonly bodyBytes: number | null
   readonly images: number | null
 }
@@ -111,7 +111,7 @@ export interface RequestLimits {
 export type TokenizerFamily = 'claude-to-4.6' | 'claude-from-4.7' | 'openai' | 'gemini'
 
 /** Fitted to recorded sessions, derived from figures measured elsewhere, or the fixed rule and nothing more. */
-export type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
+type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
 
 export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>> = {
   'claude-to-4.6': 'fitted',

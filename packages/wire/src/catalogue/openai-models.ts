@@ -66,15 +66,15 @@ function reasons(efforts: readonly string[]): ThinkingFacts {
 
 type Sizes = Pick<ModelEntry, 'window' | 'maxInput' | 'maxOutput'>
 
-export const MILLION: Sizes = { window: 1_050_000, maxInput: 922_000, maxOutput: 128_000 }
-export const FOUR_HUNDRED: Sizes = { window: 400_000, maxInput: 272_000, maxOutput: 128_000 }
+const MILLION: Sizes = { window: 1_050_000, maxInput: 922_000, maxOutput: 128_000 }
+const FOUR_HUNDRED: Sizes = { window: 400_000, maxInput: 272_000, maxOutput: 128_000 }
 
 /** Before GPT-5 only the sum of prompt and answer is limited. */
-export function together(window: number, maxOutput: number): Sizes {
+function together(window: number, maxOutput: number): Sizes {
   return { window, maxInput: window, maxOutput }
 }
 
-export interface Row {
+interface Row {
   readonly id: string
   readonly aliases?: readonly string[]
   readonly sizes: Sizes
@@ -85,11 +85,11 @@ export interface Row {
 }
 
 /** GPT-5.6 and later. */
-export function markedModel(row: Row): ModelEntry {
+function markedModel(row: Row): ModelEntry {
   return { ...modelOf({ ...row, isToldLater: true }), cache: MARKED, doubts: [] }
 }
 
-export function modelOf({ id, aliases = [], sizes, prices, efforts, isToldLater }: Row): ModelEntry {
+function modelOf({ id, aliases = [], sizes, prices, efforts, isToldLater }: Row): ModelEntry {
   const sampling = efforts.length === 0
   return {
     id,
@@ -110,16 +110,16 @@ export function modelOf({ id, aliases = [], sizes, prices, efforts, isToldLater 
 const FACTORS = { service_tier: { default: 1, standard: 1, batch: 0.5, flex: 0.5 } }
 
 /** Input, cache read, output; a write costs a quarter more than input, and that of the longer lifetime is not published. */
-export function withWrites(input: number, cacheRead: number, output: number): Prices {
+function withWrites(input: number, cacheRead: number, output: number): Prices {
   return stepped({ input, cacheRead, write5m: exact(input * 1.25), write1h: null, output, factors: FACTORS })
 }
 
-export function withoutWrites(input: number, cacheRead: number, output: number): Prices {
+function withoutWrites(input: number, cacheRead: number, output: number): Prices {
   return { input, cacheRead, write5m: input, write1h: input, output, factors: FACTORS }
 }
 
 /** Over 272,000 tokens of prompt the whole request costs double, its output half as much again. */
-export function stepped(prices: Prices): Prices {
+function stepped(prices: Prices): Prices {
   const times = (rate: Rates[keyof Rates], by: number) => (rate === null ? null : exact(rate * by))
   const tier = {
     above: 272_000,

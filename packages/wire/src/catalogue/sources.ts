@@ -1,5 +1,5 @@
 /** Where the figures were read and when, said once. */
-export interface Source {
+interface Source {
   readonly source: string
   readonly asOf: string
 }

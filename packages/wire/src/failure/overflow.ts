@@ -11,7 +11,7 @@ import {
   type OverflowPattern,
 } from './overflow-patterns.ts'
 
-export interface Refusal {
+interface Refusal {
   readonly status?: number
   readonly body: ErrorBody
   /** Whose words these are, where known; only some wordless refusals depend on it. */
@@ -31,7 +31,7 @@ export function isAboutRate(text: string): boolean {
   return NOT_OVERFLOW.some((pattern) => pattern.test(text))
 }
 
-export interface Success {
+interface Success {
   /** All of the input, cached parts included. */
   readonly inputTokens: number
   readonly outputTokens: number

@@ -4,7 +4,7 @@ import type { ModelEntry } from '../catalogue/model-entry.ts'
 import { type AnthropicVersion, anthropicProfile } from './anthropic-profile.ts'
 import { cacheOf, sizesOf, thinkingOf, windowOf } from './model-limits.ts'
 
-export interface ProfileOptions {
+interface ProfileOptions {
   /** The `anthropic-version` that requests name; the newer one refuses more, and is what is assumed. */
   readonly anthropicVersion?: AnthropicVersion
 }
@@ -51,17 +51,17 @@ function common(model: ModelEntry): ProfileOverrides {
 }
 
 /** The codec writes an entry of its own for every result and text, so neither order nor turns are checked. */
-export function openaiProfile(model: ModelEntry): ProfileOverrides {
+function openaiProfile(model: ModelEntry): ProfileOverrides {
   const system = model.capabilities.systemMessages === true ? 'placed' : 'refused'
   return { ...common(model), roles: { first: 'any', consecutive: 'merged', system } }
 }
 
-export function geminiProfile(model: ModelEntry): ProfileOverrides {
+function geminiProfile(model: ModelEntry): ProfileOverrides {
   return { ...common(model), roles: { consecutive: 'merged' } }
 }
 
 /** A model of a provider nobody has described: its own figures, and the strict rules. */
-export function strangerProfile(model: ModelEntry): ProfileOverrides {
+function strangerProfile(model: ModelEntry): ProfileOverrides {
   return {
     name: `${model.id} (${model.vendor})`,
     ...windowOf(model),

@@ -24,7 +24,7 @@ interface Item {
   readonly kept: string | null
 }
 
-export interface CompactionPlace extends Pick<Draft, 'line' | 'timestamp' | 'model'> {
+interface CompactionPlace extends Pick<Draft, 'line' | 'timestamp' | 'model'> {
   readonly trigger: CompactMetadata['trigger']
 }
 

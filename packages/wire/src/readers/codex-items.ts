@@ -29,7 +29,7 @@ export interface OtherPart {
   readonly from: 'other'
 }
 
-export interface BadPart {
+interface BadPart {
   readonly from: 'nobody'
   readonly why: string
 }
@@ -162,7 +162,7 @@ const NAMES_WITHOUT_UNDERSCORE = new Set(['skill', 'goal', 'plugins'])
 const INSTRUCTIONS = '# AGENTS.md instructions'
 
 /** Nothing in the message but what Codex wrote. */
-export function isContext(blocks: readonly Block[]): boolean {
+function isContext(blocks: readonly Block[]): boolean {
   const texts = blocks.filter(isText)
   return texts.length > 0 && texts.length === blocks.length && texts.every(({ text }) => isContextText(text))
 }

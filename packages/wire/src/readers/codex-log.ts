@@ -19,7 +19,7 @@ import type { Response } from './codex-responses.ts'
 import type { MetaNotes, ReadRecord } from './log-reader.ts'
 
 /** A message of the person. */
-export interface Prompt {
+interface Prompt {
   readonly uuid: string
   /** What it follows: where the conversation goes on if the prompt is rolled back. */
   readonly parent: string | null

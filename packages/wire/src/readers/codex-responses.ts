@@ -97,7 +97,7 @@ function endsWithAnswer(held: readonly Draft[]): boolean {
 // What Codex tells about tokens: after each call the totals of the session and what the last call took. It
 // tells the same again and again (a new rate limit, a new turn), so only totals not seen before are a call.
 
-export interface CallCount {
+interface CallCount {
   readonly usage: Usage
   /** Tells the call from all others of the session, also in a copy of the log. */
   readonly key: string

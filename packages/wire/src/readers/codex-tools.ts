@@ -12,7 +12,7 @@ import {
 } from '@tidemark/core'
 import type { Fields } from './codex-line.ts'
 
-export interface CallBlock {
+interface CallBlock {
   readonly block: Block
   /** The exact text of the block, where parsing the arguments would change them. */
   readonly raw: readonly RawBlock[]

@@ -5,7 +5,7 @@ import { createCodexReader } from './codex-reader.ts'
 import type { LogFormat, LogReader } from './log-reader.ts'
 import { createRecordReader } from './record-reader.ts'
 
-export type DetectedFormat =
+type DetectedFormat =
   | { readonly ok: true; readonly format: LogFormat }
   /** `message` says what was expected and what was found; it goes on from the name of the file. */
   | { readonly ok: false; readonly message: string }

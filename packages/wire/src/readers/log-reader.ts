@@ -51,7 +51,7 @@ export interface LogMeta {
   readonly contextWindow: number | null
 }
 
-export type MetaField = Exclude<keyof LogMeta, 'project' | 'startedAt' | 'endedAt' | 'contextWindow'>
+type MetaField = Exclude<keyof LogMeta, 'project' | 'startedAt' | 'endedAt' | 'contextWindow'>
 
 /** Notes taken while a log is read. */
 export interface MetaNotes {

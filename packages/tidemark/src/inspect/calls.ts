@@ -1,7 +1,7 @@
 /**
- * The API calls of a log. One response on several lines is one call; a response that an earlier file had too
- * (a session resumed or forked takes its beginning along) is one call in all. Our own logs tell of calls beside the
- * conversation too: forks, summaries, replies that said nothing. They were paid for like the others.
+ * The API calls of a log. One response on several lines is one call. A response that an earlier file contains as well
+ * (a resumed or forked session begins with a copy of the history) is marked as a copy. Our own logs also record calls
+ * beside the conversation (forks, summaries, empty replies), which are billed like the others.
  */
 import {
   type AssistantRecord,
@@ -16,7 +16,8 @@ import {
   SYNTHETIC_MODEL,
   type Usage,
 } from '@tidemark/core'
-import { createRepeatedLines } from '../logs/read-session.ts'
+import type { LogFormat } from '@tidemark/wire'
+import { createRepeatedLines, type ReadLog } from '../logs/read-session.ts'
 import type { UsageTotals } from './report.ts'
 
 export interface Call {
@@ -25,107 +26,111 @@ export interface Call {
   readonly at: string
   /** The side agent that made it; null for the main conversation. */
   readonly agent: string | null
-  /** Who asked beside the conversation (`compact`, a fork's name …); null for the conversation itself. */
+  /** The purpose of a call beside the conversation (`compact`, the name of a fork …); null for the conversation. */
   readonly source: string | null
-  /** An earlier file has it too. */
+  /** An earlier file contains it as well. */
   readonly isCopy: boolean
   readonly usage: Usage | null
   readonly blocks: readonly Block[]
 }
 
-export interface CallPlace {
-  /** Keys of the calls that the files before have. */
-  readonly elsewhere: ReadonlySet<string>
-  /** Whose records these are; the main conversation's where nobody is named. */
-  readonly agent?: string
+/** Calls of the main conversation, then those of side agents, each once. `elsewhere`: keys of calls in earlier files. */
+export function listLogCalls(log: ReadLog, elsewhere: ReadonlySet<string>): readonly Call[] {
+  const calls = new Map<string, Call>()
+  for (const { agent, records } of [{ agent: null, records: log.records }, ...log.agents]) {
+    const found = callsOf(
+      records.map(({ record }) => record),
+      { elsewhere, agent },
+    )
+    for (const call of found) if (!calls.has(call.key)) calls.set(call.key, call)
+  }
+  return [...calls.values()]
 }
 
-/** In the order of the log. */
-export function callsOf(records: Iterable<SessionRecord>, place: CallPlace): readonly Call[] {
-  const calls = new Map<string, OpenCall>()
+/**
+ * Calls of one conversation, in the order of the log. `elsewhere`: keys of calls in earlier files. `agent`: the side
+ * agent whose conversation it is; the main conversation unless given.
+ */
+export function callsOf(
+  records: Iterable<SessionRecord>,
+  { elsewhere, agent = null }: { readonly elsewhere: ReadonlySet<string>; readonly agent?: string | null },
+): readonly Call[] {
+  const calls = new Map<string, Call & { readonly blocks: Block[]; usage: Usage | null }>()
   const lines = createRepeatedLines()
   for (const record of records) {
-    const beside = loggedCall(record)
-    if (beside !== null) takeBeside(calls, beside, place)
+    const logged = loggedCall(record)
+    if (logged !== null) {
+      const { id, usage, ...call } = logged
+      const key = `${id}\n`
+      const isCopy = elsewhere.has(key)
+      // The conversation may contain the response of the same call.
+      if (!calls.has(key))
+        calls.set(key, { ...call, key, usage: plausibleUsage(usage), isCopy, agent, blocks: [] })
+    }
     const key = keyOf(record)
     if (key === null || !isAnswer(record)) continue
     const isRepeated = lines.isRepeated(record)
     const known = calls.get(key)
     if (isRepeated && known === undefined) continue
-    const call = known ?? begun(record, key, place)
+    const { message, timestamp: at } = record
+    const { model, content } = message
+    const isCopy = elsewhere.has(key)
+    const call = known ?? { key, model, at, agent, source: null, isCopy, usage: null, blocks: [] }
     calls.set(key, call)
-    if (!isRepeated) for (const block of blocksOf(record.message.content)) call.blocks.push(block)
-    measure(call, record)
+    if (!isRepeated) for (const block of blocksOf(content)) call.blocks.push(block)
+    // Each line has the usage as it stood when the line was written: the one with the most output is the newest.
+    const usage = plausibleUsage(message.usage)
+    if (usage !== null && loggedOutput(usage) >= loggedOutput(call.usage)) call.usage = usage
   }
   return [...calls.values()]
 }
 
-/** One that the conversation tells of too is the same call. */
-function takeBeside(calls: Map<string, OpenCall>, { id, ...told }: LoggedCall, place: CallPlace): void {
-  const key = `${id}\n`
-  if (calls.has(key)) return
-  const usage = isPlausible(told.usage) ? told.usage : null
-  const isCopy = place.elsewhere.has(key)
-  calls.set(key, { ...told, key, usage, isCopy, agent: place.agent ?? null, blocks: [] })
-}
-
-type LoggedCall = NonNullable<ReturnType<typeof loggedCall>>
-
-/** What a host writes in the model's place is no answer of a model, error or not. */
-function isAnswer(record: SessionRecord): record is AssistantRecord {
-  return isKnown(record) && record.type === 'assistant' && record.message.model !== SYNTHETIC_MODEL
-}
-
-/** Null for what is no answer. Ids that a gateway gives out twice are told apart by the request. */
+/** Identifies the response of an assistant record; null for other records. Gateways may repeat ids: the request id is part of it. */
 export function keyOf(record: SessionRecord): string | null {
   if (!isAnswer(record)) return null
   const { requestId } = record as AssistantRecord & { readonly requestId?: unknown }
   return `${record.message.id}\n${typeof requestId === 'string' ? requestId : ''}`
 }
 
-/** A call of which more lines may come. */
-interface OpenCall extends Call {
-  readonly blocks: Block[]
-  usage: Usage | null
+/** A response of a model. Messages that the host wrote in its place (errors) are none. */
+function isAnswer(record: SessionRecord): record is AssistantRecord {
+  return isKnown(record) && record.type === 'assistant' && record.message.model !== SYNTHETIC_MODEL
 }
 
-function begun(record: AssistantRecord, key: string, { elsewhere, agent }: CallPlace): OpenCall {
-  const { model } = record.message
-  const isCopy = elsewhere.has(key)
-  const who = { agent: agent ?? null, source: null }
-  return { key, model, at: record.timestamp, ...who, isCopy, usage: null, blocks: [] }
-}
+const TOKEN_FIELDS = [
+  'input_tokens',
+  'output_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+]
 
-/** The lines of a response bear its usage from the start of the stream on; the fullest is the newest. */
-function measure(call: OpenCall, { message }: AssistantRecord): void {
-  const usage = isPlausible(message.usage) ? message.usage : null
-  if (usage !== null && loggedOutput(usage) >= loggedOutput(call.usage)) call.usage = usage
-}
-
-const FIGURES = ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens']
-
-/** A log may hold anything. A figure that no counter could show makes the whole of it worthless. */
-function isPlausible(usage: Usage | null | undefined): usage is Usage {
-  return (
-    isObject(usage) &&
-    FIGURES.every((field) => Math.abs(Number(usage[field] ?? 0)) <= Number.MAX_SAFE_INTEGER)
+/** Null for no usage, and for usage with a figure out of range: a log may contain anything. */
+function plausibleUsage(usage: Usage | null | undefined): Usage | null {
+  if (!isObject(usage)) return null
+  const isPlausible = TOKEN_FIELDS.every(
+    (field) => Math.abs(Number(usage[field] ?? 0)) <= Number.MAX_SAFE_INTEGER,
   )
+  return isPlausible ? usage : null
 }
 
 export function loggedOutput(usage: Usage | null): number {
   return typeof usage?.output_tokens === 'number' ? usage.output_tokens : 0
 }
 
-/** How many tools were called: a call whose line stands twice in the log is one. */
+/** False for a response of Codex without usage: Codex records usage for every call, so it was interrupted. */
+export function isAnsweredCall({ usage }: Call, format: LogFormat): boolean {
+  return format !== 'codex' || usage !== null
+}
+
+/** Number of tool calls, each id once. */
 export function toolCallsIn(calls: readonly Call[]): number {
   const ids = calls.flatMap(({ blocks }) => blocks.flatMap((block) => (isToolUse(block) ? [block.id] : [])))
   return new Set(ids).size
 }
 
-// What calls used, added up.
-
 export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
 
+/** A call without usage counts as zero. */
 export function usageOf(usage: Usage | null): UsageTotals {
   if (usage === null) return NO_USAGE
   return {
@@ -145,10 +150,14 @@ export function addUsage(one: UsageTotals, other: UsageTotals): UsageTotals {
   }
 }
 
-/** Share of the prompts that was read from cache, to four places; null where nothing was sent. */
-export function hitRateOf({ input, cacheRead, cacheCreation }: UsageTotals): number | null {
-  const sent = input + cacheRead + cacheCreation
-  return sent === 0 ? null : Math.round((cacheRead / sent) * 1e4) / 1e4
+export function sumUsage(calls: readonly Call[]): UsageTotals {
+  return calls.reduce((sum, { usage }) => addUsage(sum, usageOf(usage)), NO_USAGE)
+}
+
+/** Cache reads as a share of all prompt tokens, to four places; null when no prompt token was sent. */
+export function hitRateOf(usage: UsageTotals): number | null {
+  const prompt = promptOf(usage)
+  return prompt === 0 ? null : Math.round((usage.cacheRead / prompt) * 1e4) / 1e4
 }
 
 export function promptOf({ input, cacheRead, cacheCreation }: UsageTotals): number {

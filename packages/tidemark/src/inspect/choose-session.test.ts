@@ -57,7 +57,7 @@ describe('the one chosen', () => {
 
   it.each([
     ['2f', '2 sessions have an id that begins with 2f: 2f00, 2fab. Give more of it'],
-    ['9', 'no session is number 9 or has an id that begins so'],
+    ['9', 'no session has number 9 or an id that begins with 9'],
     ['05', 'no session has an id that begins with 05'],
     ['zz', 'no session has an id that begins with zz'],
   ])('%s is none', (wanted, why) => {
@@ -72,7 +72,7 @@ describe('where more than one could be meant', () => {
     const reports = [report('aaaa'), report('1')]
     expect(chooseSession(reports, '1')).toEqual({
       ok: false,
-      why: '1 is number 1 (aaaa) and an id that begins so: 1. Give more of the id that is meant',
+      why: '1 is both number 1 (aaaa) and the beginning of an id: 1. Give more of the id',
     })
   })
 
@@ -85,7 +85,7 @@ describe('where more than one could be meant', () => {
   it('four figures might be either', () => {
     expect(chooseSession([...many, report('1284c080-1')], '1284')).toEqual({
       ok: false,
-      why: '1284 is number 1284 (s1284) and an id that begins so: 1284c080. Give more of the id that is meant',
+      why: '1284 is both number 1284 (s1284) and the beginning of an id: 1284c080. Give more of the id',
     })
   })
 
@@ -98,7 +98,7 @@ describe('where more than one could be meant', () => {
     const reports = [report('same', { file: '/a/one.jsonl' }), report('same', { file: '/a/two.jsonl' })]
     expect(chooseSession(reports, 'same')).toEqual({
       ok: false,
-      why: '2 sessions have the id same: give the file, which is /a/one.jsonl or /a/two.jsonl',
+      why: '2 sessions have the id same. Give the file instead: /a/one.jsonl or /a/two.jsonl',
     })
   })
 

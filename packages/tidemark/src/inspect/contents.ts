@@ -1,4 +1,4 @@
-/** What filled the main conversation: classes, tools, files read again. Every block counts once, however often it was sent. */
+/** What filled the main conversation: token classes, tools, repeated reads, largest blocks. Each block counts once, however often it was sent. */
 import {
   type Accounting,
   type Block,
@@ -16,7 +16,6 @@ import {
   type KnownRecord,
   openAccount,
   redact,
-  type SessionRecord,
   SYNTHETIC_MODEL,
   type Tally,
 } from '@tidemark/core'
@@ -29,39 +28,44 @@ import {
 } from '@tidemark/wire'
 import { createRepeatedLines } from '../logs/read-session.ts'
 import type { ModelEstimator } from './estimator-error.ts'
-import type { LargeItem, RepeatedRead, TokensByKind, ToolShare } from './report.ts'
-
-export interface Contents {
-  readonly tokensByClass: TokensByKind
-  readonly byTool: readonly ToolShare[]
-  readonly duplicateReads: readonly RepeatedRead[]
-}
+import type { LargeItem, SessionReport, TokensByKind, ToolShare } from './report.ts'
 
 /** Tools that read a file, by the names the known hosts give them. */
 const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
 
-export function contentsOf(records: Iterable<SessionRecord>, estimate: EstimateBlock): Contents {
-  const account = openAccount({ estimate, readTools: READ_TOOLS })
+/** `estimate`: tokens of a block, for the model of the conversation. */
+export function measureContents(
+  read: readonly ReadRecord[],
+  estimate: (block: Block) => number,
+): Pick<SessionReport, 'tokensByClass' | 'byTool' | 'duplicateReads' | 'largest'> {
   const lines = createRepeatedLines()
-  for (const record of records) if (isKnown(record) && !lines.isRepeated(record)) account.add(record)
+  const known = read.flatMap(({ record, line }) =>
+    isKnown(record) && !lines.isRepeated(record) ? [{ record, line }] : [],
+  )
+  const account = openAccount({ estimate, readTools: READ_TOOLS })
+  for (const { record } of known) account.add(record)
   const { standing } = account
+  const repeated = duplicateReads(standing)
   return {
     tokensByClass: byClass(standing),
     byTool: byTool(standing),
-    duplicateReads: duplicateReads(standing),
+    duplicateReads: repeated,
+    largest: largestItems(known, estimate),
   }
 }
 
-function byClass(standing: Accounting): TokensByKind {
-  const { human, assistantText, thinking, localCommandOutput, summaries, other, total, media } = standing
+function byClass(accounting: Accounting): TokensByKind {
+  const { human, assistantText, thinking, localCommandOutput, summaries, other, total, media } = accounting
+  const sum = (tallies: ReadonlyMap<string, Tally>): number =>
+    [...tallies.values()].reduce((all, { tokens }) => all + tokens, 0)
   return {
     human,
     assistantText,
     thinking,
-    toolRequests: sum(standing.toolRequests),
-    toolResults: sum(standing.toolResults),
+    toolRequests: sum(accounting.toolRequests),
+    toolResults: sum(accounting.toolResults),
     localCommandOutput,
-    attachments: sum(standing.attachments),
+    attachments: sum(accounting.attachments),
     media: media.tokens,
     summaries,
     other,
@@ -69,7 +73,7 @@ function byClass(standing: Accounting): TokensByKind {
   }
 }
 
-/** Largest first. */
+/** Most tokens first. */
 function byTool({ toolRequests, toolResults }: Accounting): readonly ToolShare[] {
   const names = [...new Set([...toolRequests.keys(), ...toolResults.keys()])]
   const shares = names.map((tool) => ({
@@ -78,50 +82,35 @@ function byTool({ toolRequests, toolResults }: Accounting): readonly ToolShare[]
     requestTokens: toolRequests.get(tool)?.tokens ?? 0,
     resultTokens: toolResults.get(tool)?.tokens ?? 0,
   }))
-  return shares.sort((one, other) => totalOf(other) - totalOf(one) || (one.tool < other.tool ? -1 : 1))
+  const total = ({ requestTokens, resultTokens }: ToolShare): number => requestTokens + resultTokens
+  return shares.sort((one, other) => total(other) - total(one) || (one.tool < other.tool ? -1 : 1))
 }
 
-function totalOf({ requestTokens, resultTokens }: ToolShare): number {
-  return requestTokens + resultTokens
-}
+const LARGEST_COUNT = 10
 
-function sum(tallies: ReadonlyMap<string, Tally>): number {
-  return [...tallies.values()].reduce((total, { tokens }) => total + tokens, 0)
-}
+/** The calls seen so far by id: what a result is described by. */
+type CallsById = Map<string, Pick<LargeItem, 'what'> & { readonly tool: string }>
 
-// The blocks that took most room, and what they were.
-
-const MOST = 10
-
-interface Source {
-  readonly tool: string
-  readonly what: string
-}
-
-/** Largest first. */
-export function largestItems(
-  read: Iterable<ReadRecord>,
-  estimate: EstimateBlock,
-  most: number = MOST,
+/** The blocks with the most tokens, largest first. Only a bounded number of candidates is kept in memory. */
+function largestItems(
+  read: readonly { readonly record: KnownRecord; readonly line: number }[],
+  estimate: (block: Block) => number,
 ): readonly LargeItem[] {
-  const calls = new Map<string, Source>()
-  const lines = createRepeatedLines()
+  const largest = (items: readonly LargeItem[]): LargeItem[] =>
+    items.toSorted((one, other) => other.tokens - one.tokens || one.line - other.line).slice(0, LARGEST_COUNT)
+  const calls: CallsById = new Map()
   let items: LargeItem[] = []
   for (const { record, line } of read) {
-    if (!isKnown(record) || lines.isRepeated(record)) continue
     for (const block of blocksIn(record)) {
       if (isToolUse(block)) calls.set(block.id, { tool: block.name, what: inputWords(block.input) })
       items.push({ ...itemOf(block, record, calls), tokens: estimate(block), line })
     }
-    if (items.length > 50 * most) items = largest(items, most)
+    if (items.length > 50 * LARGEST_COUNT) items = largest(items)
   }
-  return largest(items, most)
+  return largest(items)
 }
 
-function largest(items: readonly LargeItem[], most: number): LargeItem[] {
-  return items.toSorted((one, other) => other.tokens - one.tokens || one.line - other.line).slice(0, most)
-}
-
+/** An attachment counts as one block; messages that the host wrote in the model's place have none. */
 function blocksIn(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment')
     return [{ ...record.attachment, type: record.attachment.type ?? 'unknown' }]
@@ -130,9 +119,11 @@ function blocksIn(record: KnownRecord): readonly Block[] {
   return isSynthetic ? [] : blocksOf(record.message.content)
 }
 
-type Named = Pick<LargeItem, 'kind' | 'tool' | 'what'>
-
-function itemOf(block: Block, record: KnownRecord, calls: ReadonlyMap<string, Source>): Named {
+function itemOf(
+  block: Block,
+  record: KnownRecord,
+  calls: CallsById,
+): Pick<LargeItem, 'kind' | 'tool' | 'what'> {
   if (isToolUse(block)) return { kind: 'request', tool: block.name, what: inputWords(block.input) }
   if (isToolResult(block)) {
     const call = calls.get(block.tool_use_id)
@@ -150,8 +141,8 @@ function textKind(record: KnownRecord): LargeItem['kind'] {
   return record.isMeta === true ? 'other' : 'prompt'
 }
 
-/** The field that tells a call from others of its tool, by the names tools usually give it. */
-const TELLING = [
+/** Input fields that identify a call among others of its tool, by their usual names; the first present is shown. */
+const IDENTIFYING_FIELDS = [
   'file_path',
   'path',
   'notebook_path',
@@ -167,44 +158,37 @@ const TELLING = [
 function inputWords(input: unknown): string {
   if (typeof input === 'string') return words(input)
   if (!isObject(input)) return ''
-  const fields = TELLING.map((field) => input[field])
-  const told = fields.find((value) => typeof value === 'string' || Array.isArray(value))
-  return words(Array.isArray(told) ? told.map(String).join(' ') : String(told ?? JSON.stringify(input)))
+  const fields = IDENTIFYING_FIELDS.map((field) => input[field])
+  const shown = fields.find((value) => typeof value === 'string' || Array.isArray(value))
+  return words(Array.isArray(shown) ? shown.map(String).join(' ') : String(shown ?? JSON.stringify(input)))
 }
 
-/** Enough for any screen. Secrets go before anything is cut off, so that no half of one is left. */
+/** One line of at most 300 characters. Secrets are removed before the text is cut, so that no part of one remains. */
 function words(text: string): string {
   return redact(text.slice(0, 2_000)).replace(/\s+/g, ' ').trim().slice(0, 300)
 }
-
-// How large a block is, by the model of whose conversation it is part.
-
-export type EstimateBlock = (block: Block) => number
 
 export interface Estimates {
   forModel(model: string): ModelEstimator
 }
 
-/** Models of one family of tokenizer share an estimator; those nobody knows share the fixed rule. */
+/** Token estimators by model id. Models of one tokenizer family share one; unknown models share the fixed rule. */
 export function createEstimates(catalogue: Catalogue): Estimates {
   const families = new Map<TokenizerFamily | null, Estimator>()
   const models = new Map<string, ModelEstimator>()
-  function estimatorOf(family: TokenizerFamily | null): Estimator {
-    const known = families.get(family) ?? createEstimator(estimatorWeights(family, DEFAULT_POLICY.estimate))
-    families.set(family, known)
-    return known
-  }
   return {
     forModel(model) {
       const known = models.get(model)
       if (known !== undefined) return known
       const found = lookUpModel(catalogue, model)
-      const made = {
-        estimator: estimatorOf(found.found ? found.model.tokenizer : null),
-        stripsThinking: found.found && found.model.thinking.keepsPrior === false,
-      }
-      models.set(model, made)
-      return made
+      const family = found.found ? found.model.tokenizer : null
+      const estimator =
+        families.get(family) ?? createEstimator(estimatorWeights(family, DEFAULT_POLICY.estimate))
+      families.set(family, estimator)
+      const stripsThinking = found.found && found.model.thinking.keepsPrior === false
+      const entry = { estimator, stripsThinking }
+      models.set(model, entry)
+      return entry
     },
   }
 }

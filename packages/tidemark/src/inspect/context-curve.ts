@@ -1,19 +1,35 @@
-/** How the context of the main conversation grew and shrank: what each request sent, and the rewrites between. */
+/** How the context of the main conversation grew and shrank: the size of each request, the rewrites between, the window. */
 import {
-  type CompactBoundary,
   contextOf,
   DEFAULT_POLICY,
   isCompactBoundary,
   isMicrocompactBoundary,
   isObject,
-  type MicrocompactBoundary,
   type SessionRecord,
   scalePolicy,
   TidemarkError,
 } from '@tidemark/core'
 import type { FoundModel, LogFormat } from '@tidemark/wire'
+import type { ReadLog } from '../logs/read-session.ts'
 import { type Call, keyOf } from './calls.ts'
-import type { ClearingFound, CompactionFound, ContextCurve, ContextPoint } from './report.ts'
+import type { ClearingFound, CompactionFound, ContextCurve, ContextPoint, SessionReport } from './report.ts'
+
+type ContextFields = 'peakContextTokens' | 'context' | 'compactions' | 'clearings'
+
+/** `model`: the main one; null when the catalogue does not have it. */
+export function measureContext(
+  { records, format, meta }: Pick<ReadLog, 'records' | 'format' | 'meta'>,
+  calls: readonly Call[],
+  model: FoundModel | null,
+): Pick<SessionReport, ContextFields> {
+  const { points, compactions, clearings } = curveOf(
+    records.map(({ record }) => record),
+    calls,
+  )
+  const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
+  const window = windowOf({ format, logged: meta.contextWindow, model, compactions, peak })
+  return { peakContextTokens: peak, context: { ...window, points }, compactions, clearings }
+}
 
 export interface Curve {
   readonly points: readonly ContextPoint[]
@@ -21,9 +37,10 @@ export interface Curve {
   readonly clearings: readonly ClearingFound[]
 }
 
-/** Calls that another file has too are part of this conversation all the same. */
+/** Requests of the main conversation with reported usage. Copies from an earlier file are part of the conversation too. */
 export function curveOf(records: Iterable<SessionRecord>, calls: readonly Call[]): Curve {
-  const waiting = new Map(calls.filter(isMeasured).map((call) => [call.key, call]))
+  const measured = calls.filter(({ agent, usage }) => agent === null && contextOf(usage) > 0)
+  const waiting = new Map(measured.map((call) => [call.key, call]))
   const points: ContextPoint[] = []
   const compactions: CompactionFound[] = []
   const clearings: ClearingFound[] = []
@@ -32,98 +49,84 @@ export function curveOf(records: Iterable<SessionRecord>, calls: readonly Call[]
     const call = key === null ? undefined : waiting.get(key)
     if (call !== undefined) points.push({ at: call.at, tokens: contextOf(call.usage) })
     if (key !== null) waiting.delete(key)
-    if (isCompactBoundary(record)) compactions.push(compactionAt(record, points.length))
-    else if (isMicrocompactBoundary(record)) clearings.push(clearingAt(record, points.length))
+    const place = { at: textOrNull(record.timestamp), afterCall: points.length }
+    // Metadata is checked field by field: lines of other programs may lack what ours always have.
+    if (isCompactBoundary(record)) {
+      const { trigger, preTokens } = objectOrEmpty(record.compactMetadata)
+      const size = { preTokens: countOrNull(preTokens), postTokens: null }
+      compactions.push({ trigger: textOrNull(trigger), ...size, ...place })
+    } else if (isMicrocompactBoundary(record)) {
+      const { trigger, preTokens, tokensSaved, compactedToolIds } = objectOrEmpty(record.microcompactMetadata)
+      clearings.push({
+        preTokens: countOrNull(preTokens),
+        savedTokens: countOrNull(tokensSaved),
+        trigger: textOrNull(trigger),
+        results: Array.isArray(compactedToolIds) ? compactedToolIds.length : 0,
+        ...place,
+      })
+    }
   }
-  return { points, clearings, compactions: compactions.map((act) => ({ ...act, postTokens: after(act) })) }
-
-  function after({ afterCall }: CompactionFound): number | null {
-    return points[afterCall]?.tokens ?? null
-  }
+  const withSizeAfter = compactions.map((compaction) => ({
+    ...compaction,
+    postTokens: points[compaction.afterCall]?.tokens ?? null,
+  }))
+  return { points, clearings, compactions: withSizeAfter }
 }
 
-function isMeasured({ agent, usage }: Call): boolean {
-  return agent === null && contextOf(usage) > 0
+function objectOrEmpty(value: unknown): { readonly [field: string]: unknown } {
+  return isObject(value) ? value : {}
 }
 
-function compactionAt(record: CompactBoundary, afterCall: number): CompactionFound {
-  const { trigger, preTokens } = fieldsOf(record.compactMetadata)
-  return { trigger: text(trigger), preTokens: count(preTokens), postTokens: null, at: at(record), afterCall }
-}
-
-function clearingAt(record: MicrocompactBoundary, afterCall: number): ClearingFound {
-  const { trigger, preTokens, tokensSaved, compactedToolIds } = fieldsOf(record.microcompactMetadata)
-  return {
-    preTokens: count(preTokens),
-    savedTokens: count(tokensSaved),
-    trigger: text(trigger),
-    results: Array.isArray(compactedToolIds) ? compactedToolIds.length : 0,
-    at: at(record),
-    afterCall,
-  }
-}
-
-/** Another program's line may leave out what ours always has. */
-function fieldsOf(metadata: unknown): { readonly [field: string]: unknown } {
-  return isObject(metadata) ? metadata : {}
-}
-
-function at({ timestamp }: SessionRecord): string | null {
-  return text(timestamp)
-}
-
-function text(value: unknown): string | null {
+function textOrNull(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }
 
-function count(value: unknown): number | null {
+function countOrNull(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? value : null
 }
 
-// How large the window was that a recorded session filled, and where its host would have compacted.
-
 export interface WindowClues {
   readonly format: LogFormat
-  /** What the log itself says. */
+  /** The window that the log itself records; null for none. */
   readonly logged: number | null
   readonly model: FoundModel | null
   readonly compactions: readonly CompactionFound[]
+  /** Tokens of the largest request. */
   readonly peak: number
 }
 
-type Window = Pick<ContextCurve, 'window' | 'windowFrom' | 'autoCompact'>
-
-/** Claude Code runs models that could take more with this window, unless it is told otherwise. */
-const USUAL_WINDOW = 200_000
-
-export function windowOf(clues: WindowClues): Window {
-  const { tokens, from } = sized(clues)
-  // The line is that of this engine and of Claude Code; Codex draws its own.
-  const autoCompact = clues.format === 'codex' ? null : autoCompactLine(tokens, clues.model)
-  return { window: tokens, windowFrom: from, autoCompact }
+/** The context window of a recorded session, and where automatic compaction would begin in it. */
+export function windowOf(clues: WindowClues): Pick<ContextCurve, 'window' | 'windowFrom' | 'autoCompact'> {
+  const size = sized(clues)
+  // The threshold is that of this engine and of Claude Code; Codex uses another.
+  const autoCompact = clues.format === 'codex' ? null : autoCompactLine(size.window, clues.model)
+  return { ...size, autoCompact }
 }
 
-function sized({ logged, model, compactions, peak }: WindowClues): {
-  readonly tokens: number | null
-  readonly from: ContextCurve['windowFrom']
-} {
-  if (logged !== null) return { tokens: logged, from: 'log' }
+/** Claude Code uses this window by default, also for models with a larger one. */
+const CLAUDE_CODE_WINDOW = 200_000
+
+function sized({
+  logged,
+  model,
+  compactions,
+  peak,
+}: WindowClues): Pick<ContextCurve, 'window' | 'windowFrom'> {
+  if (logged !== null) return { window: logged, windowFrom: 'log' }
   const own = model?.model.window ?? null
-  if (own === null) return { tokens: null, from: null }
-  if (peak > own) return longer(model?.model.longWindow ?? null, peak)
-  const isShort = own > USUAL_WINDOW && peak <= USUAL_WINDOW && compactions.some(isAtUsualLine)
-  return isShort ? { tokens: USUAL_WINDOW, from: 'compactions' } : { tokens: own, from: 'catalogue' }
-}
-
-/** More was sent than the window is said to hold: it was another one. */
-function longer(window: number | null, peak: number): ReturnType<typeof sized> {
-  return window !== null && peak <= window
-    ? { tokens: window, from: 'catalogue' }
-    : { tokens: null, from: null }
-}
-
-function isAtUsualLine({ trigger, preTokens }: CompactionFound): boolean {
-  return trigger === 'auto' && preTokens !== null && preTokens <= USUAL_WINDOW
+  // A request larger than the usual window shows that the model ran with its long one.
+  const window = own !== null && peak > own ? (model?.model.longWindow ?? null) : own
+  if (window === null || peak > window) return { window: null, windowFrom: null }
+  const isDefault =
+    window === own &&
+    window > CLAUDE_CODE_WINDOW &&
+    peak <= CLAUDE_CODE_WINDOW &&
+    compactions.some(
+      ({ trigger, preTokens }) => trigger === 'auto' && preTokens !== null && preTokens <= CLAUDE_CODE_WINDOW,
+    )
+  return isDefault
+    ? { window: CLAUDE_CODE_WINDOW, windowFrom: 'compactions' }
+    : { window, windowFrom: 'catalogue' }
 }
 
 function autoCompactLine(window: number | null, model: FoundModel | null): number | null {
@@ -132,7 +135,7 @@ function autoCompactLine(window: number | null, model: FoundModel | null): numbe
     const scaled = scalePolicy(DEFAULT_POLICY, { window, maxOutput: model?.model.maxOutput ?? null })
     return scaled.known ? scaled.lines.autoCompact : null
   } catch (error) {
-    // A window that no policy works in, whoever wrote it into a log.
+    // The log records a window too small for any policy.
     if (error instanceof TidemarkError) return null
     throw error
   }

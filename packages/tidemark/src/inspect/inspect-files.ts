@@ -1,4 +1,4 @@
-/** Sessions on disk, read one after the other, each to its report. */
+/** Logs on disk to reports, one after the other, and totals over many of them. */
 import { resolve } from 'node:path'
 import { type Catalogue, modelCatalogue } from '@tidemark/wire'
 import { findLogs } from '../logs/find-logs.ts'
@@ -6,13 +6,13 @@ import type { FoundLog } from '../logs/found-log.ts'
 import { readLog } from '../logs/read-session.ts'
 import { addUsage, hitRateOf, NO_USAGE } from './calls.ts'
 import { inspectLog } from './inspect-log.ts'
-import type { SessionReport, UsageTotals } from './report.ts'
+import type { SessionReport, Spending, UsageTotals } from './report.ts'
 import { daysIn, dollars, plus } from './spending.ts'
 
-/** A file, or something in a folder, that is no session or could not be read. */
+/** A file or folder entry that is no session or could not be read. */
 export interface Unreadable {
   readonly file: string
-  /** One line that names the file. */
+  /** One sentence that names the file. */
   readonly why: string
 }
 
@@ -24,7 +24,7 @@ export interface Inspection {
 
 export interface InspectProgress {
   readonly file: string
-  /** Which of how many it is, from 1. */
+  /** Position of the file, from 1, among `of` files. */
   readonly number: number
   readonly of: number
   readonly readBytes: number
@@ -34,18 +34,18 @@ export interface InspectProgress {
 export interface InspectOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: InspectProgress) => void
-  /** Prices and windows; those that Tidemark was shipped with unless given. */
+  /** Prices and windows; the built-in catalogue unless given. */
   readonly catalogue?: Catalogue
-  /** Where days begin; the machine's own zone unless given. */
+  /** Time zone that decides where days begin; the machine's own unless given. */
   readonly timeZone?: string
 }
 
 export interface NamedLog extends FoundLog {
-  /** As the person named it, or as it was found. */
+  /** The path as the user gave it; for a log found in a folder, its full path. */
   readonly file: string
 }
 
-/** Files and folders in the order given, what is in a folder newest first, nothing twice. */
+/** Logs of files and folders in the order given, those of a folder newest first, each once. */
 export async function findNamedLogs(
   paths: readonly string[],
   signal?: AbortSignal,
@@ -54,7 +54,10 @@ export async function findNamedLogs(
   const unreadable: Unreadable[] = []
   for (const path of paths) {
     const found = await findLogs([path], signal === undefined ? {} : { signal })
-    for (const log of found.logs) if (!logs.has(log.path)) logs.set(log.path, named(log, path))
+    for (const log of found.logs) {
+      const file = log.path === resolve(path) ? path : log.path
+      if (!logs.has(log.path)) logs.set(log.path, { ...log, file })
+    }
     if (found.logs.length === 0 && found.problems.length === 0)
       unreadable.push({ file: path, why: `${path} has no session in it.` })
     for (const problem of found.problems) unreadable.push({ file: problem.path, why: problem.message })
@@ -62,83 +65,64 @@ export async function findNamedLogs(
   return { logs: [...logs.values()], unreadable }
 }
 
-function named(log: FoundLog, path: string): NamedLog {
-  return { ...log, file: log.path === resolve(path) ? path : log.path }
-}
-
-/** A response that several files have is counted in the first of them. */
+/** Inspects one log after the other. A response that several files contain is counted in the first of them. */
 export async function inspectFiles(
   logs: readonly NamedLog[],
-  options: InspectOptions = {},
+  { signal, onProgress, catalogue = modelCatalogue, timeZone }: InspectOptions = {},
 ): Promise<Inspection> {
-  const rules = {
-    catalogue: options.catalogue ?? modelCatalogue,
-    dayOf: daysIn(options.timeZone),
-    seenCalls: new Set<string>(),
-  }
+  const rules = { catalogue, dayOf: daysIn(timeZone), seenCalls: new Set<string>() }
   const sessions: SessionReport[] = []
   const unreadable: Unreadable[] = []
   for (const [index, log] of logs.entries()) {
-    const read = await readLog(log, feedOptions(log, { index, of: logs.length }, options))
-    if (read.ok) sessions.push({ ...inspectLog(read, rules), file: log.file })
-    else unreadable.push({ file: log.file, why: read.message })
+    const { file, sizeBytes: totalBytes } = log
+    const position = { file, number: index + 1, of: logs.length, totalBytes }
+    const read = await readLog(log, {
+      ...(signal === undefined ? {} : { signal }),
+      ...(onProgress === undefined
+        ? {}
+        : { onProgress: ({ readBytes }) => onProgress({ ...position, readBytes }) }),
+    })
+    if (read.ok) sessions.push({ ...inspectLog(read, rules), file })
+    else unreadable.push({ file, why: read.message })
   }
   return { sessions, unreadable }
 }
 
-interface Turn {
-  readonly index: number
-  readonly of: number
-}
-
-function feedOptions({ file, sizeBytes }: NamedLog, { index, of }: Turn, options: InspectOptions) {
-  const { signal, onProgress } = options
-  const progress = { file, number: index + 1, of, totalBytes: sizeBytes }
-  return {
-    ...(signal === undefined ? {} : { signal }),
-    ...(onProgress === undefined
-      ? {}
-      : {
-          onProgress: ({ readBytes }: { readonly readBytes: number }) =>
-            onProgress({ ...progress, readBytes }),
-        }),
-  }
-}
-
-// Many sessions added up: in all, by day, by model, by project.
-
+/** Sums over the sessions of one day, model or project. */
 export interface Total {
   readonly name: string
   readonly sessions: number
   readonly apiCalls: number
   readonly usage: UsageTotals
   readonly hitRate: number | null
-  /** Dollars; null where a part of it is not known. */
+  /** Dollars; null when a part of it is unknown. */
   readonly costUsd: number | null
-  /** What is known of it. */
+  /** Sum of the known costs. */
   readonly pricedUsd: number
-  /** How often the prompt cache broke, and what that cost; null where a part of it is not known. */
   readonly cacheBreaks: number
+  /** Cost of the cache breaks in dollars; null when a part of it is unknown. */
   readonly lostToBreaks: number | null
-  /** What clearings made necessary to process again: the host's own acts, no breaks. */
+  /** Cost of re-caching after clearings, which the host does itself: not cache breaks. */
   readonly spentOnClearings: number | null
 }
 
 export interface Totals extends Omit<Total, 'name'> {
-  /** The day from which on everything is counted, as YYYY-MM-DD; null where all of it is. */
+  /** The first day that is counted, as YYYY-MM-DD; null for all. */
   readonly since: string | null
   /** Newest first. */
   readonly byDay: readonly Total[]
-  /** Dearest first, and so the projects. */
+  /** Most expensive first, like the projects. */
   readonly byModel: readonly Total[]
   readonly byProject: readonly Total[]
 }
 
 const UNKNOWN = 'unknown'
 
-/** `since`: a day as YYYY-MM-DD; what was spent before it, or on a day that nobody knows, is left out. */
+/** `since`: a day as YYYY-MM-DD. Spending before it, or on an unknown day, is left out. */
 export function totalsOf(reports: readonly SessionReport[], since: string | null = null): Totals {
-  const parts = reports.flatMap(partsOf).filter(({ day }) => since === null || isFrom(since, day))
+  const parts = reports
+    .flatMap(partsOf)
+    .filter(({ day }) => since === null || (day !== UNKNOWN && day >= since))
   const { name, ...all } = added('all', parts)
   return {
     since,
@@ -150,21 +134,11 @@ export function totalsOf(reports: readonly SessionReport[], since: string | null
   }
 }
 
-function isFrom(since: string, day: string): boolean {
-  return day !== UNKNOWN && day >= since
-}
-
-interface Part {
+/** A spending row of one session, with its project. */
+interface Part extends Spending {
   readonly report: SessionReport
   readonly day: string
-  readonly model: string
   readonly project: string
-  readonly apiCalls: number
-  readonly usage: UsageTotals
-  readonly costUsd: number | null
-  readonly cacheBreaks: number
-  readonly lostToBreaks: number | null
-  readonly spentOnClearings: number | null
 }
 
 function partsOf(report: SessionReport): readonly Part[] {
@@ -176,8 +150,8 @@ function partsOf(report: SessionReport): readonly Part[] {
   }))
 }
 
-function grouped(parts: readonly Part[], nameOf: (part: Part) => string): Total[] {
-  return [...Map.groupBy(parts, nameOf)].map(([name, group]) => added(name, group))
+function grouped(parts: readonly Part[], toName: (part: Part) => string): Total[] {
+  return [...Map.groupBy(parts, toName)].map(([name, group]) => added(name, group))
 }
 
 function added(name: string, parts: readonly Part[]): Total {
@@ -189,16 +163,19 @@ function added(name: string, parts: readonly Part[]): Total {
     apiCalls: parts.reduce((sum, part) => sum + part.apiCalls, 0),
     usage,
     hitRate: hitRateOf(usage),
-    costUsd: summed(parts, ({ costUsd }) => costUsd),
+    costUsd: summed(parts, 'costUsd'),
     pricedUsd: dollars(pricedUsd) ?? 0,
     cacheBreaks: parts.reduce((sum, part) => sum + part.cacheBreaks, 0),
-    lostToBreaks: summed(parts, ({ lostToBreaks }) => lostToBreaks),
-    spentOnClearings: summed(parts, ({ spentOnClearings }) => spentOnClearings),
+    lostToBreaks: summed(parts, 'lostToBreaks'),
+    spentOnClearings: summed(parts, 'spentOnClearings'),
   }
 }
 
-function summed(parts: readonly Part[], amountOf: (part: Part) => number | null): number | null {
-  return dollars(parts.reduce<number | null>((sum, part) => plus(sum, amountOf(part)), 0))
+function summed(
+  parts: readonly Part[],
+  field: 'costUsd' | 'lostToBreaks' | 'spentOnClearings',
+): number | null {
+  return dollars(parts.reduce<number | null>((sum, part) => plus(sum, part[field]), 0))
 }
 
 function dearer(one: Total, other: Total): number {
@@ -207,7 +184,7 @@ function dearer(one: Total, other: Total): number {
 
 const WORKING_TREE = /^(.+?)[/\\](?:\.worktrees|\.claude[/\\]worktrees)[/\\]/
 
-/** The folder of the repository whose work is done in this one: a working tree that lies hidden in it is part of it. */
+/** The repository that a folder belongs to: for a git worktree in a hidden folder of a repository, that repository. */
 export function repositoryOf(folder: string): string {
   return WORKING_TREE.exec(folder)?.[1] ?? folder
 }

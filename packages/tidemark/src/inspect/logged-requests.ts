@@ -1,7 +1,6 @@
-/** A conversation told again from its log, call by call: what each request sent, and what was written since the last. */
+/** The requests of one conversation, rebuilt from its log call by call: what each sent, and what was logged between them. */
 import {
   advance,
-  type Block,
   blocksOf,
   type Delta,
   type Epoch,
@@ -29,24 +28,33 @@ import { type Call, keyOf } from './calls.ts'
 
 export interface Moment {
   readonly call: Call
-  /** Of the first record of the response. */
+  /** Line of the first record of the response. */
   readonly line: number
   readonly record: SessionRecord
-  /** When the request was sent, in milliseconds, as near as the log tells; 0 where it does not. */
+  /** When the request was sent, in milliseconds, as near as the log shows it; 0 when unknown. */
   readonly at: number
   readonly flat: Flat
   readonly prefix: Prefix
   readonly settings: TurnSettings
-  /** The act that the view last went through; null for none. */
+  /** Uuid of the last compaction or clearing in the context; null for none. */
   readonly act: string | null
-  /** From the first record of the response before up to this one. */
+  /** Records from the first of the previous response up to this response. */
   readonly since: readonly ReadRecord[]
 }
 
-/** Calls of which the log has no usage are passed over: nothing is known of what they read. */
+/** System prompt, tools and parameters, as far as the log records them. */
+interface Prefix extends Pick<SentRequest, 'tools' | 'system'> {
+  /** Null when the log does not record them. */
+  readonly parameters: JsonObject | null
+}
+
+const UNTOLD_PREFIX: Prefix = { tools: [], system: [], parameters: null }
+
+/** In the order of the log. Calls without usage are skipped: what they read from the cache is unknown. */
 export function* momentsOf(records: readonly ReadRecord[], calls: readonly Call[]): Generator<Moment> {
   const waiting = new Map(calls.filter(({ usage }) => usage !== null).map((call) => [call.key, call]))
-  const settings = createSettingsReader()
+  const readSettings = createSettingsReader()
+  let settings = NO_SETTINGS
   let session = emptySession()
   let view = emptyView()
   let flat = flatten(view)
@@ -60,50 +68,37 @@ export function* momentsOf(records: readonly ReadRecord[], calls: readonly Call[
       view = advance(view, session)
       flat = flatten(view, flat)
       const act = view.acts.at(-1)?.uuid ?? null
-      const shared = { call, ...read, flat, prefix, settings: settings.standing, act, since }
-      yield { ...shared, at: sentAt(since, call) }
+      yield { call, ...read, at: sentAt(since, call), flat, prefix, settings, act, since }
       since = []
     }
     since.push(read)
-    settings.take(read)
+    settings = readSettings(read)
     prefix = prefixBy(read.record, prefix)
     session = reduce(session, read.record)
   }
 }
 
-const SAID = new Set(['user', 'attachment'])
-
-/** The newest thing said before the response began, and no later than that. */
+/** The newest user message or attachment before the response began; the response's own time when there is none. */
 function sentAt(since: readonly ReadRecord[], call: Call): number {
-  const answered = timeOf(call.at) ?? 0
-  const said = since.flatMap(({ record }) => (SAID.has(record.type) ? (momentOf(record) ?? []) : []))
-  const newest = said.filter((time) => time <= answered).reduce((most, time) => Math.max(most, time), 0)
-  return newest === 0 ? answered : newest
+  const parseTime = (text: unknown): number => (typeof text === 'string' ? Date.parse(text) || 0 : 0)
+  const answeredAt = parseTime(call.at)
+  const inputs = since.filter(({ record }) => record.type === 'user' || record.type === 'attachment')
+  const newest = inputs
+    .map(({ record }) => parseTime(record.timestamp))
+    .filter((time) => time <= answeredAt)
+    .reduce((most, time) => Math.max(most, time), 0)
+  return newest === 0 ? answeredAt : newest
 }
 
-function momentOf({ timestamp }: SessionRecord): number | null {
-  return typeof timestamp === 'string' ? timeOf(timestamp) : null
-}
-
-function timeOf(text: string): number | null {
-  const time = Date.parse(text)
-  return Number.isNaN(time) ? null : time
-}
-
-// A request as far as a log shows it: the messages in full, of what stands in front of them what is written down.
-
-export interface Prefix extends Pick<SentRequest, 'tools' | 'system'> {
-  /** Null where the log does not tell. */
-  readonly parameters: JsonObject | null
-}
-
-export const UNTOLD_PREFIX: Prefix = { tools: [], system: [], parameters: null }
-
-/** Our own logs say with each epoch what the prefix is made of, and with a delta which parameters are others since. */
-export function prefixBy(record: SessionRecord, before: Prefix): Prefix {
+/** Our own logs record the whole prefix with each snapshot (`epoch`), and changed parameters with each `delta`. */
+function prefixBy(record: SessionRecord, before: Prefix): Prefix {
   const { epoch, delta } = record as { readonly epoch?: Epoch; readonly delta?: Delta }
   if (record.type !== 'system') return before
-  if (!Array.isArray(epoch?.tools) || !Array.isArray(epoch.sections)) return changedBy(delta, before)
+  if (!Array.isArray(epoch?.tools) || !Array.isArray(epoch.sections)) {
+    const changes = delta?.parameters
+    if (before.parameters === null || !isObject(changes)) return before
+    return { ...before, parameters: mergeParameters(before.parameters, changes as JsonObject) }
+  }
   return {
     parameters: isObject(epoch.parameters) ? epoch.parameters : null,
     tools: epoch.tools.map((tool, index) => ({
@@ -114,32 +109,30 @@ export function prefixBy(record: SessionRecord, before: Prefix): Prefix {
   }
 }
 
-function changedBy(delta: Delta | undefined, before: Prefix): Prefix {
-  const { parameters } = before
-  const changes = delta?.parameters
-  if (parameters === null || !isObject(changes)) return before
-  return { ...before, parameters: mergeParameters(parameters, changes as JsonObject) }
-}
-
-export interface LoggedRequest {
-  readonly call: Call
-  readonly at: number
-  readonly flat: Flat
-  readonly prefix: Prefix
-  readonly lifetime: Lifetime
-}
-
-export function sentFromLog({ call, at, flat, prefix, lifetime }: LoggedRequest): SentRequest {
-  const { parameters, ...front } = prefix
-  const told = sentParameters(call.model, parameters ?? {})
+/** The request as the cache monitor compares it: messages in full, prefix as far as logged, one marker at the end. */
+export function sentFromLog({
+  call,
+  at,
+  flat,
+  prefix: { parameters, ...front },
+  lifetime,
+}: Pick<Moment, 'call' | 'at' | 'flat' | 'prefix'> & { readonly lifetime: Lifetime }): SentRequest {
+  const logged = sentParameters(call.model, parameters ?? {})
   const speed = call.usage?.speed
+  // Every host puts a marker at the end: on the last block that is no thinking.
+  const { frozen, tail } = flat
+  const last = blocksOf((tail.at(-1) ?? frozen.last)?.message.content ?? [])
+  const block = Math.max(
+    0,
+    last.findLastIndex((each) => !isThinking(each)),
+  )
   return {
     source: sourceOf(call),
     at,
     ...front,
     messages: flat,
-    parameters: typeof speed === 'string' ? { ...told, speed } : told,
-    markers: [{ zone: 'messages', ...tailOf(flat), ...lifetime }],
+    parameters: typeof speed === 'string' ? { ...logged, speed } : logged,
+    markers: [{ zone: 'messages', index: frozen.length + tail.length - 1, block, ...lifetime }],
   }
 }
 
@@ -147,108 +140,70 @@ export function sourceOf({ agent }: Call): string {
   return agent === null ? 'repl_main_thread' : `agent:${agent}`
 }
 
-/** Where every host puts a marker: at the end. */
-function tailOf({ frozen, tail }: Flat): Pick<SentMarker, 'index' | 'block'> {
-  const index = frozen.length + tail.length - 1
-  const last = tail.at(-1) ?? frozen.last
-  const blocks: readonly Block[] = blocksOf(last?.message.content ?? [])
-  return {
-    index,
-    block: Math.max(
-      0,
-      blocks.findLastIndex((block) => !isThinking(block)),
-    ),
-  }
-}
-
-// The thinking settings a turn ran with, as far as a log of Claude Code shows them: it writes them beside each
-// prompt, and none where a skill or a command starts the turn or is loaded in the middle of it.
-
+/** The thinking settings of a turn, as Claude Code logs them beside each prompt. */
 export interface TurnSettings {
-  /** As logged; null where none are. */
+  /** As logged, as JSON; null for none. */
   readonly thinking: string | null
   readonly isSkill: boolean
-  /** The line that says so; 0 before the first. */
+  /** The line that records them; 0 before the first. */
   readonly line: number
 }
 
-export interface SettingsReader {
-  take(read: ReadRecord): void
-  readonly standing: TurnSettings
-}
-
+const NO_SETTINGS: TurnSettings = { thinking: null, isSkill: false, line: 0 }
 const SKILL_TOOL = 'Skill'
 
-export function createSettingsReader(): SettingsReader {
+/**
+ * Takes the records in order and gives the settings in force after each. Claude Code logs no settings where a skill or
+ * a command starts the turn or is loaded in the middle of it.
+ */
+function createSettingsReader(): (read: ReadRecord) => TurnSettings {
   const skillCalls = new Set<string>()
-  let standing: TurnSettings = { thinking: null, isSkill: false, line: 0 }
+  let settings = NO_SETTINGS
   let isAfterCommand = false
-  return {
-    take({ record, line }) {
-      for (const id of skillCallsIn(record)) skillCalls.add(id)
-      if (record.type !== 'user') return
-      const isSkill = isSkillText(record, skillCalls) || (isAfterCommand && record.isMeta === true)
-      if (isSkill) standing = { thinking: null, isSkill: true, line }
-      else if (isPrompt(record)) standing = { thinking: thinkingOf(record), isSkill: false, line }
-      isAfterCommand = isCommand(record)
-    },
-    get standing() {
-      return standing
-    },
+  return ({ record, line }) => {
+    if (isKnown(record) && record.type === 'assistant')
+      for (const block of blocksOf(record.message.content))
+        if (isToolUse(block) && block.name === SKILL_TOOL) skillCalls.add(block.id)
+    if (record.type !== 'user') return settings
+    // The host puts the text of a skill behind the result of the call that loaded it.
+    const { sourceToolUseID: loadedBy, thinkingMetadata, message } = record as LoggedUserFields
+    const isLoaded = typeof loadedBy === 'string' && skillCalls.has(loadedBy)
+    const isSkill = record.isMeta === true && (isLoaded || isAfterCommand)
+    if (isSkill) settings = { thinking: null, isSkill, line }
+    else if (isPrompt(record)) {
+      const thinking = isObject(thinkingMetadata) ? JSON.stringify(thinkingMetadata) : null
+      settings = { thinking, isSkill, line }
+    }
+    const content = isObject(message) ? message.content : undefined
+    isAfterCommand = typeof content === 'string' && /^\s*<command-(?:name|message)>/.test(content)
+    return settings
   }
 }
 
-function skillCallsIn(record: SessionRecord): readonly string[] {
-  if (!isKnown(record) || record.type !== 'assistant') return []
-  return blocksOf(record.message.content)
-    .filter(isToolUse)
-    .filter(({ name }) => name === SKILL_TOOL)
-    .map(({ id }) => id)
+/** Fields of a user record that any program may have written. */
+interface LoggedUserFields {
+  readonly sourceToolUseID?: unknown
+  readonly thinkingMetadata?: unknown
+  readonly message?: unknown
 }
 
-/** The text of a skill, which the host puts behind the result of the call that asked for it. */
-function isSkillText(record: SessionRecord, skillCalls: ReadonlySet<string>): boolean {
-  const { sourceToolUseID } = record as { readonly sourceToolUseID?: unknown }
-  return record.isMeta === true && typeof sourceToolUseID === 'string' && skillCalls.has(sourceToolUseID)
-}
-
-/** Words of the person that answer no call. */
+/** Text that the user typed, not tool results. */
 function isPrompt(record: SessionRecord): boolean {
-  return (
-    typedText(record) !== null &&
-    isKnown(record) &&
-    record.type === 'user' &&
-    !answers(record.message.content)
-  )
+  if (typedText(record) === null || !isKnown(record) || record.type !== 'user') return false
+  return !blocksOf(record.message.content).some(isToolResult)
 }
 
-function answers(content: Parameters<typeof blocksOf>[0]): boolean {
-  return blocksOf(content).some(isToolResult)
-}
-
-function isCommand(record: SessionRecord): boolean {
-  const { message } = record as { readonly message?: unknown }
-  const content = isObject(message) ? message.content : undefined
-  return typeof content === 'string' && /^\s*<command-(?:name|message)>/.test(content)
-}
-
-function thinkingOf(record: SessionRecord): string | null {
-  const { thinkingMetadata } = record as { readonly thinkingMetadata?: unknown }
-  return isObject(thinkingMetadata) ? JSON.stringify(thinkingMetadata) : null
-}
-
-// How long entries of a cache live, by what the log says was written, else by what is known of the model.
-
+/** How long a cache entry lives. */
 export type Lifetime = Pick<SentMarker, 'ttl' | 'seconds'>
 
 const HOUR: Lifetime = { ttl: '1h', seconds: 3600 }
 const FIVE_MINUTES: Lifetime = { ttl: '5m', seconds: 300 }
-/** Providers that cache by themselves say nothing of it, and keep an entry for five to ten minutes. */
-const UNTOLD: Lifetime = { ttl: 'some 10 minutes', seconds: 600 }
+/** Providers that cache automatically do not report it, and keep an entry for five to ten minutes. */
+const AUTOMATIC: Lifetime = { ttl: 'some 10 minutes', seconds: 600 }
 
 /**
- * The split of what was written says it; a call that wrote nothing, or does not say, leaves it at what it was. At
- * first it is what a marker asks for by default. `cache`: of the model; null for one that nobody has described.
+ * The lifetime of the entries that a call wrote: from the split of the written tokens in its usage; else as before;
+ * else the default of the model. `cache`: of the model's profile; null for a model that the catalogue does not have.
  */
 export function lifetimeOf(
   { usage }: Call,
@@ -256,19 +211,12 @@ export function lifetimeOf(
   before: Lifetime | null,
 ): Lifetime {
   const written = isObject(usage?.cache_creation) ? usage.cache_creation : {}
-  if (isSome(written.ephemeral_1h_input_tokens)) return HOUR
-  if (isSome(written.ephemeral_5m_input_tokens)) return FIVE_MINUTES
+  const hasWritten = (count: unknown): boolean => typeof count === 'number' && count > 0
+  if (hasWritten(written.ephemeral_1h_input_tokens)) return HOUR
+  if (hasWritten(written.ephemeral_5m_input_tokens)) return FIVE_MINUTES
   if (before !== null) return before
-  if (cache !== null) return defaultOf(cache)
-  return usage?.cache_creation_input_tokens === undefined ? UNTOLD : FIVE_MINUTES
-}
-
-/** Where no marker can be set, what the profile lists is what the account may have bought, and not the rule. */
-function defaultOf({ maxMarkers, ttls, defaultTtl }: Profile['cache']): Lifetime {
-  const asked = maxMarkers === 0 ? undefined : ttls.find(({ name }) => name === defaultTtl)
-  return asked === undefined ? UNTOLD : { ttl: asked.name, seconds: asked.seconds }
-}
-
-function isSome(count: unknown): boolean {
-  return typeof count === 'number' && count > 0
+  if (cache === null) return usage?.cache_creation_input_tokens === undefined ? AUTOMATIC : FIVE_MINUTES
+  // Where no marker can be set, the listed lifetimes are options of the account and not the default.
+  const usual = cache.maxMarkers === 0 ? undefined : cache.ttls.find(({ name }) => name === cache.defaultTtl)
+  return usual === undefined ? AUTOMATIC : { ttl: usual.name, seconds: usual.seconds }
 }

@@ -1,6 +1,6 @@
 /**
- * What `tidemark inspect` knows of a session, as plain JSON. The names are a contract: programs read them.
- * Tokens of `usage` and `context` are what the provider reported; those of classes, tools and items are estimates.
+ * The report of `tidemark inspect`, as plain JSON. Field names are a contract: programs read them.
+ * Tokens in `usage` and `context` are reported by the provider; those of classes, tools and items are estimates.
  */
 import type { Damage, PriceClass } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
@@ -14,23 +14,23 @@ export interface SessionReport extends CacheReport {
   readonly startedAt: string | null
   readonly endedAt: string | null
   readonly durationMs: number | null
-  /** Why the log could not be read to its end, so that all figures are of a part; null where it could. */
+  /** Why the log could not be read to its end (all figures are then of the readable part); null when it could. */
   readonly brokenOff: string | null
-  /** Lines that hold something, whatever it is. */
+  /** Lines with at least one record, of any kind. */
   readonly records: number
-  /** Requests that were answered, those of side agents among them. */
+  /** Answered requests, including those of side agents. */
   readonly apiCalls: number
-  /** Answered calls whose usage is not in the log: they cost something nobody knows. */
+  /** Answered calls without usage in the log: their cost is unknown. */
   readonly callsWithoutUsage: number
-  /** Calls left out because another file, given before, has them too. */
+  /** Calls left out because a file given earlier contains them as well. */
   readonly copiedCalls: number
   readonly toolCalls: number
-  /** Texts that the person typed. */
+  /** Messages that the user typed. */
   readonly userMessages: number
   readonly firstPrompt: string | null
   readonly models: readonly string[]
   readonly usage: UsageTotals
-  /** Share of the prompt that was read from cache; null where nothing was sent. */
+  /** Cache reads as a share of all prompt tokens; null when nothing was sent. */
   readonly hitRate: number | null
   readonly peakContextTokens: number
   readonly context: ContextCurve
@@ -41,23 +41,23 @@ export interface SessionReport extends CacheReport {
   readonly largest: readonly LargeItem[]
   readonly duplicateReads: readonly RepeatedRead[]
   readonly estimator: EstimatorReport
-  /** Dollars; null where something that was used has no known price. */
+  /** Dollars; null when the price of anything used is unknown. */
   readonly costUsd: number | null
   readonly money: MoneyReport
-  /** The log has too little output for some calls, and the price of those rests on an estimate. */
+  /** For some calls the log has too few output tokens, and their cost is based on an estimate. */
   readonly outputEstimated: boolean
-  /** How many. */
+  /** Number of those calls. */
   readonly outputEstimatedCalls: number
-  /** The output that was priced: as logged where that can be, estimated where it cannot. */
+  /** Output tokens that were priced: as logged where plausible, otherwise estimated. */
   readonly outputTokensEstimated: number
-  /** Whole session by day and model. */
+  /** The whole session by day and model. */
   readonly spending: readonly Spending[]
-  /** Side agents, which have a context of their own. Their calls and costs are in the totals above. */
+  /** Side agents, each with a context of its own. Their calls and costs are included in the totals above. */
   readonly agents: readonly AgentReport[]
   readonly damaged: readonly DamagedPlace[]
 }
 
-/** `input` is what was not cached, in every format. */
+/** `input`: uncached input tokens, in every log format. */
 export interface UsageTotals {
   readonly input: number
   readonly cacheRead: number
@@ -67,26 +67,27 @@ export interface UsageTotals {
 
 export interface ContextCurve {
   readonly window: number | null
-  /** `log`: the log says so. `compactions`: smaller than the model's, told by where the host compacted. */
+  /** `log`: recorded in the log. `compactions`: smaller than the model's, inferred from where the host compacted. */
   readonly windowFrom: 'log' | 'catalogue' | 'compactions' | null
-  /** Where automatic compaction would begin; null where the window is not known. */
+  /** Tokens at which automatic compaction would begin; null when the window is unknown. */
   readonly autoCompact: number | null
-  /** One for each request of the main conversation: the tokens it sent. */
+  /** One for each request of the main conversation. */
   readonly points: readonly ContextPoint[]
 }
 
 export interface ContextPoint {
   readonly at: string
+  /** Prompt tokens of the request. */
   readonly tokens: number
 }
 
 export interface CompactionFound {
   readonly trigger: string | null
   readonly preTokens: number | null
-  /** What the next request sent; null where none came. */
+  /** Prompt tokens of the next request; null when there was none. */
   readonly postTokens: number | null
   readonly at: string | null
-  /** How many points of the context curve came before. */
+  /** Number of points of the context curve before it. */
   readonly afterCall: number
 }
 
@@ -99,7 +100,7 @@ export interface ClearingFound {
   readonly afterCall: number
 }
 
-/** Every block of the main conversation once, however often it was sent. */
+/** Each block of the main conversation counts once, however often it was sent. */
 export interface TokensByKind {
   readonly human: number
   readonly assistantText: number
@@ -124,7 +125,7 @@ export interface ToolShare {
 export interface LargeItem {
   readonly kind: 'result' | 'request' | 'prompt' | 'text' | 'thinking' | 'summary' | 'attachment' | 'other'
   readonly tool: string | null
-  /** The path, command or first words, without secrets. */
+  /** The path, command or beginning of the text, with secrets removed. */
   readonly what: string
   readonly tokens: number
   readonly line: number
@@ -133,7 +134,7 @@ export interface LargeItem {
 export interface RepeatedRead {
   readonly path: string
   readonly count: number
-  /** Tokens that one reading would have saved. */
+  /** Tokens that reading the file once would have saved. */
   readonly tokens: number
 }
 
@@ -146,31 +147,31 @@ export interface EstimatorReport {
 }
 
 export interface MoneyReport extends MoneySpent, MoneyLost {
-  /** What calls that wrote summaries cost: a part of what was spent. Only our own logs tell of them. */
+  /** Cost of the calls that wrote summaries, a part of `spent`. Only our own logs record them. */
   readonly spentOnCompaction: number | null
 }
 
 export interface MoneySpent {
-  /** Dollars; null where something that was used has no known price: the same as `costUsd`. */
+  /** Dollars, the same as `costUsd`: null when the price of anything used is unknown. */
   readonly spent: number | null
-  /** The sum of what could be priced: `costUsd`, or the least it can be. */
+  /** Sum of the known costs: equal to `costUsd`, or a lower bound when that is null. */
   readonly pricedUsd: number
   readonly byClass: { readonly [Class in PriceClass]: ClassPrice }
-  /** Charged by the request, not by the token. */
+  /** Charges per request instead of per token. */
   readonly feesUsd: number | null
-  /** What the same calls would have cost without a cache, less what they did; null where not known. */
+  /** Cost of the same calls without a cache, less their actual cost; null when unknown. */
   readonly savedByCache: number | null
-  /** Why a price is missing, and what had to be assumed, in words. */
+  /** Which prices are missing, and what was assumed, as sentences. */
   readonly missing: readonly string[]
   readonly assumed: readonly string[]
 }
 
-/** Dollars above the price of reading what had to be processed again; null where a price is not known. */
+/** Dollars paid above the cache-read price for tokens that had to be cached again; null when a price is unknown. */
 export interface MoneyLost {
   readonly lostToBreaks: number | null
-  /** Share of what was spent, to four places. */
+  /** Share of the total cost, to four places. */
   readonly shareLostToBreaks: number | null
-  /** What announced clearings made necessary to process again: the host's own acts, no breaks. */
+  /** Cost of re-caching after clearings that the log records: done by the host itself, so not cache breaks. */
   readonly spentOnClearings: number | null
 }
 
@@ -198,56 +199,55 @@ export interface AgentReport {
 }
 
 export interface DamagedPlace extends Damage {
-  /** Where it is not the session's own file: the file of one of its side agents. */
+  /** The file of a side agent; absent for the session's own file. */
   readonly file?: string
 }
 
-// What a log tells about its prompt cache, as plain JSON. The names are a contract: programs read them.
-
+/** How the prompt cache of a session did. */
 export interface CacheReport {
   readonly cacheBreaks: readonly CacheBreak[]
-  /** Clearings that the log announces: what they made necessary to process again is no break. */
+  /** Cost of re-caching after clearings that the log records. These are not cache breaks. */
   readonly clearingCosts: readonly ClearingCost[]
   /**
-   * Dollars that a lifetime of an hour would have saved where five minutes were asked for, by the gaps between the
-   * requests; less than 0 where it would have cost more. Null where nothing says so, or a price is not known.
+   * Dollars that a TTL of one hour would have saved where five minutes were used, by the gaps between the requests;
+   * negative when it would have cost more. Null when no call used five minutes or a price is unknown.
    */
   readonly hourWouldSave: number | null
 }
 
 export interface CacheBreak {
-  /** When the request was answered. */
+  /** Time of the response. */
   readonly at: string
-  /** Tokens that should have been read and were processed again. */
+  /** Tokens that should have been read from the cache and were cached again. */
   readonly tokensRewritten: number
-  /** Dollars above the price of reading them; null where a price is not known. */
+  /** Dollars above the price of reading them; null when a price is unknown. */
   readonly costUsd: number | null
-  /** The most likely one. */
+  /** The most likely cause. */
   readonly cause: BreakCause
-  /** What in the log speaks for it, without secrets. */
+  /** What in the log supports that cause, with secrets removed. */
   readonly evidence: string
-  /** Of the response. */
+  /** Line of the response. */
   readonly line: number
   readonly model: string
-  /** The side agent whose request it was; absent for the main conversation. */
+  /** The side agent that sent the request; absent for the main conversation. */
   readonly agent?: string
-  /** Who asked beside the conversation (`compact`, a fork's name …); absent for the conversation itself. */
+  /** Purpose of a call beside the conversation (`compact`, the name of a fork …); absent for the conversation itself. */
   readonly source?: string
 }
 
-/** `tokensRewritten` and `costUsd` as of a break. */
+/** What one clearing cost. `tokensRewritten` and `costUsd` mean the same as for a cache break. */
 export interface ClearingCost {
   readonly at: string
   readonly tokensRewritten: number
   readonly costUsd: number | null
-  /** Calls until what it freed has paid for it; null where not known. */
+  /** Calls until the freed tokens have paid for it; null when unknown. */
   readonly breakEvenCalls: number | null
   readonly model: string
 }
 
 /**
- * `server-side`: nothing in the log changed and the entry should still have lived. `not-known`: nothing in the log
- * changed, and it does not tell how much time went by.
+ * `server-side`: nothing in the log changed and the cache entry should not have expired yet. `not-known`: nothing in
+ * the log changed, and it does not show how much time passed.
  */
 export type BreakCause =
   | 'model-changed'
@@ -271,7 +271,7 @@ export type BreakCause =
   | 'server-side'
   | 'not-known'
 
-/** A cause, and what speaks for it. */
+/** A cause, and the evidence for it. */
 export interface Cause {
   readonly cause: BreakCause
   readonly evidence: string

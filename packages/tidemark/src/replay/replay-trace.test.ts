@@ -3,8 +3,8 @@ import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { callAt, host, prompt, result, traceOf } from '../../test/made-up-trace.ts'
-import { hitRatesOf, isRewritten, lifetimeOfTrace, type ReplayedCall, replayTrace } from './replay-trace.ts'
-import { sentTokens, type TraceCall, type TracePiece } from './trace.ts'
+import { detectCacheTtl, hitRatesOf, isRewritten, type ReplayedCall, replayTrace } from './replay-trace.ts'
+import { countSentTokens, type TraceCall, type TracePiece } from './trace.ts'
 
 function profile(model: string) {
   const found = lookUpModel(modelCatalogue, model)
@@ -97,9 +97,9 @@ describe('replayTrace', () => {
     })
     fc.assert(
       fc.property(fc.array(call, { maxLength: 12 }), (calls) => {
-        const told = calls.filter((each) => sentTokens(each) > 0)
+        const told = calls.filter((each) => countSentTokens(each) > 0)
         for (const [index, { foreseen, sent, why }] of replayTrace(traceOf(calls), opus).calls.entries()) {
-          const largest = Math.max(0, ...told.slice(0, index).map(sentTokens))
+          const largest = Math.max(0, ...told.slice(0, index).map(countSentTokens))
           expect(foreseen).toBeLessThanOrEqual(why === 'given' ? sent : Math.min(sent, largest))
         }
       }),
@@ -156,14 +156,14 @@ function found(...pauses: readonly (readonly [seconds: number, isRead: boolean])
     seconds += pause
     return callAt(seconds, { read: isRead ? 1_000 : 0, written: isRead ? 0 : 1_000 })
   })
-  const { name, survived, lost } = lifetimeOfTrace(
+  const { name, survived, lost } = detectCacheTtl(
     traceOf([callAt(0, { written: 1_000 }), ...calls]),
     strictProfile.cache,
   )
   return [name, survived, lost]
 }
 
-describe('lifetimeOfTrace', () => {
+describe('detectCacheTtl', () => {
   it.each([
     {
       name: 'no pause that tells',

@@ -1,8 +1,7 @@
 /**
- * A trace told again to the engine, call by call, as its host sent it: append-only, a marker at the end of the system
- * prompt and one at the end of the messages. What the engine's own forecast of the cache says will be read is set
- * beside what the provider says was read. Sizes come from the trace; hits never do, but for the first call: what that
- * one finds was left by others, and nothing in a trace tells of them.
+ * Replays a trace through the engine, call by call, as its host sent it: append-only, with a cache marker at the end of
+ * the system prompt and one at the end of the messages. Compares the engine's forecast of cache reads with what the
+ * provider reported. Only the first call takes its cache read from the trace: other sessions left what it found.
  */
 import {
   type AssembledRequest,
@@ -10,115 +9,82 @@ import {
   DEFAULT_POLICY,
   type Forecast,
   type ForecastReason,
-  type Front,
   forecastRead,
-  type Lineage,
   learnFromResponse,
   NO_LINEAGE,
   type Profile,
 } from '@tidemark/core'
-import { freshTokens, sentTokens, type Trace, type TraceCall } from './trace.ts'
-import { frontFor, frontSections, TraceTalk } from './trace-conversation.ts'
+import { countNewTokens, countSentTokens, type Trace, type TraceCall } from './trace.ts'
+import { createTracePrefix, TraceConversation, toPrefixSections } from './trace-conversation.ts'
 
 export interface TraceReplay {
   readonly lifetime: LifetimeFound
-  /** Calls that say what they used. */
+  /** Calls with usage. */
   readonly calls: readonly ReplayedCall[]
 }
 
 export interface ReplayedCall {
   readonly at: number
   readonly sent: number
-  /** By the engine's forecast, and by the provider's usage. */
+  /** Tokens read from cache: by the engine's forecast, and by the provider's usage. */
   readonly foreseen: number
   readonly logged: number
-  /** Why so much is foreseen; `given` for the first call. */
+  /** The reason of the forecast; `given` for the first call. */
   readonly why: ForecastReason | 'given'
 }
 
+/** Calls without usage are left out. */
 export function replayTrace(trace: Trace, profile: Profile): TraceReplay {
-  const lifetime = lifetimeOfTrace(trace, profile.cache)
-  const told = trace.calls.filter((call) => sentTokens(call) > 0)
-  const [first] = told
+  const lifetime = detectCacheTtl(trace, profile.cache)
+  const sentCalls = trace.calls.filter((call) => countSentTokens(call) > 0)
+  const [first] = sentCalls
   if (first === undefined) return { lifetime, calls: [] }
-  const sections = frontSections(trace.baseTokens, first.usage.read)
-  const talk = new TraceTalk(new Map(sections.map(({ text, tokens }) => [text, tokens])))
-  const setting = { profile, ttl: lifetime.name, front: frontFor(trace.model, sections), talk }
+  const sections = toPrefixSections(trace.baseTokens, first.usage.read)
+  const front = createTracePrefix(trace.model, sections)
+  const conversation = new TraceConversation(new Map(sections.map(({ text, tokens }) => [text, tokens])))
+  const rules = { profile, markers: DEFAULT_POLICY.cache.markers, ttl: lifetime.name, clears: false }
   const calls: ReplayedCall[] = []
-  let state: State = { lineage: NO_LINEAGE, sent: null }
-  for (const [index, call] of told.entries()) {
-    const before = told[index - 1]
-    if (isRewritten(told, index, profile)) talk.startAnew(leftOf(call, trace.baseTokens))
-    talk.add(call.added)
-    const asked = ask(state, call, setting)
-    const foreseen = before === undefined ? call.usage.read : foreseenRead(asked.forecast, call)
-    state = answered(state, asked, { call, foreseen })
-    const why = before === undefined ? 'given' : asked.forecast.why
-    calls.push({ at: call.at, sent: sentTokens(call), foreseen, logged: call.usage.read, why })
-    talk.answer(call, told[index + 1])
+  let lineage = NO_LINEAGE
+  let request: AssembledRequest | undefined
+  for (const [index, call] of sentCalls.entries()) {
+    const { at, usage, outputTokens } = call
+    const sent = countSentTokens(call)
+    if (isRewritten(sentCalls, index, profile))
+      conversation.restart(Math.max(0, sent - trace.baseTokens - countNewTokens(call)))
+    conversation.append(call.added)
+    request = assembleRequest({ ...rules, front, flat: conversation.flat }, request)
+    const forecast = forecastRead(lineage, {
+      request,
+      now: at,
+      profile,
+      weigh: (block) => conversation.weigh(block),
+    })
+    const foreseen = index === 0 ? usage.read : boundForecast(forecast, call)
+    // The engine learns from the usage that its own forecast would have led to.
+    lineage = learnFromResponse(lineage, forecast, {
+      input_tokens: usage.input,
+      output_tokens: outputTokens,
+      cache_read_input_tokens: foreseen,
+      cache_creation_input_tokens: usage.read + usage.written - foreseen,
+    })
+    const why = index === 0 ? 'given' : forecast.why
+    calls.push({ at, sent, foreseen, logged: usage.read, why })
+    conversation.answer(call, sentCalls[index + 1])
   }
   return { lifetime, calls }
 }
 
-interface State {
-  readonly lineage: Lineage
-  readonly sent: AssembledRequest | null
-}
-
-interface Setting {
-  readonly profile: Profile
-  readonly ttl: string
-  readonly front: Front
-  readonly talk: TraceTalk
-}
-
-interface AskedCall {
-  readonly request: AssembledRequest
-  readonly forecast: Forecast
-}
-
-function ask({ lineage, sent }: State, { at }: TraceCall, { profile, ttl, front, talk }: Setting): AskedCall {
-  const { markers } = DEFAULT_POLICY.cache
-  const question = { front, flat: talk.flat, profile, markers, ttl, clears: false }
-  const request = assembleRequest(question, sent ?? undefined)
-  const forecast = forecastRead(lineage, { request, now: at, profile, weigh: (block) => talk.weigh(block) })
-  return { request, forecast }
-}
-
-/** What is sent for the first time cannot have been there, nor can more be read than is sent. */
-function foreseenRead({ read }: Forecast, call: TraceCall): number {
+/** Content sent for the first time cannot be in the cache, and no more can be read than is sent. */
+function boundForecast({ read }: Forecast, call: TraceCall): number {
   const { read: logged, written } = call.usage
-  return Math.min(read, Math.max(0, logged + written - freshTokens(call)))
+  return Math.min(read, Math.max(0, logged + written - countNewTokens(call)))
 }
-
-/** Of the conversation before this call, behind a rewrite. */
-function leftOf(call: TraceCall, baseTokens: number): number {
-  return Math.max(0, sentTokens(call) - baseTokens - freshTokens(call))
-}
-
-interface Answered {
-  readonly call: TraceCall
-  readonly foreseen: number
-}
-
-/** The engine learns from the usage that its forecast would have led to. */
-function answered({ lineage }: State, { request, forecast }: AskedCall, { call, foreseen }: Answered): State {
-  const { input, read, written } = call.usage
-  const usage = {
-    input_tokens: input,
-    output_tokens: call.outputTokens,
-    cache_read_input_tokens: foreseen,
-    cache_creation_input_tokens: read + written - foreseen,
-  }
-  return { lineage: learnFromResponse(lineage, forecast, usage), sent: request }
-}
-
-// Rewrites that no event tells of. A conversation that only grows cannot shrink: where it did, something that had been
-// sent was taken out or shortened, and nobody says where.
 
 /**
- * Not where a new prompt goes to a model that is not shown the thinking of finished turns: the provider leaves that
- * out by itself and still finds the rest. More than was said in the turn that ended cannot have been thought in it.
+ * Whether the context was rewritten before a call without an event that records it. An append-only conversation cannot
+ * shrink, so a smaller request means that something was removed or shortened. Exception: some providers drop the
+ * thinking of finished turns at a new prompt and still read the rest from cache; that removes at most what the model
+ * wrote in the finished turn.
  */
 export function isRewritten(
   calls: readonly TraceCall[],
@@ -126,43 +92,41 @@ export function isRewritten(
   { thinking }: Pick<Profile, 'thinking'>,
 ): boolean {
   const [before, call] = [calls[index - 1], calls[index]]
-  if (before === undefined || call === undefined || sentTokens(call) >= sentTokens(before)) return false
-  const gone = sentTokens(before) + before.outputTokens + freshTokens(call) - sentTokens(call)
-  const isStripped = thinking.stripsFinishedTurns && beginsTurn(call) && gone <= saidInTurn(calls, index)
-  return !isStripped
+  if (before === undefined || call === undefined) return false
+  const [sentBefore, sent] = [countSentTokens(before), countSentTokens(call)]
+  if (sent >= sentBefore) return false
+  const removed = sentBefore + before.outputTokens + countNewTokens(call) - sent
+  const isThinkingDropped =
+    thinking.stripsFinishedTurns && beginsTurn(call) && removed <= countTurnOutput(calls, index)
+  return !isThinkingDropped
 }
 
 function beginsTurn({ added }: TraceCall): boolean {
   return added.length > 0 && added.every(({ kind }) => kind !== 'result')
 }
 
-/** By the model, in the turn that ended before this call. */
-function saidInTurn(calls: readonly TraceCall[], index: number): number {
-  let said = 0
+/** Output tokens of the turn that ended before this call. */
+function countTurnOutput(calls: readonly TraceCall[], index: number): number {
+  let output = 0
   for (const call of calls.slice(0, index).toReversed()) {
-    said += call.outputTokens
+    output += call.outputTokens
     if (beginsTurn(call)) break
   }
-  return said
+  return output
 }
 
-// How long the entries of a trace's cache lived. A trace does not say which lifetime its host asked for, but its own
-// usage does: pauses longer than the shorter lifetime and not longer than the longer one were either survived or not.
-
-export type Lifetime = Profile['cache']['ttls'][number]
-
-export interface LifetimeFound extends Lifetime {
-  /** Pauses that tell: behind them most was still read, or it was not. */
+export type LifetimeFound = Profile['cache']['ttls'][number] & {
+  /** Pauses between the shortest and the longest TTL after which most of the prefix was still read, or was not. */
   readonly survived: number
   readonly lost: number
 }
 
 /**
- * The longer lifetime where more of the telling pauses were survived than not, else the default. One bit a session;
- * a majority, since a clock that counts answers instead of requests may be off by the time an answer took, and a loss
- * may have another cause.
+ * The TTL that the host used: a trace does not record it, but pauses longer than the shortest TTL and no longer than
+ * the longest show it. The longest where more of these pauses were survived than lost, else the default. A majority
+ * decides, because the times are those of responses and not of requests, and a loss may have another cause.
  */
-export function lifetimeOfTrace({ calls }: Trace, { ttls, defaultTtl }: Profile['cache']): LifetimeFound {
+export function detectCacheTtl({ calls }: Trace, { ttls, defaultTtl }: Profile['cache']): LifetimeFound {
   const byLength = ttls.toSorted((one, other) => one.seconds - other.seconds)
   const usual = ttls.find(({ name }) => name === defaultTtl) ?? { name: defaultTtl, seconds: 0 }
   const [short = usual, long = usual] = [byLength[0], byLength.at(-1)]
@@ -178,13 +142,12 @@ export function lifetimeOfTrace({ calls }: Trace, { ttls, defaultTtl }: Profile[
   return { ...(survived > lost ? long : usual), survived, lost }
 }
 
-// How near a replay comes to what was logged: the share of all that was sent which was read from cache.
-
+/** Cache reads as a share of all tokens sent. */
 export interface HitRates {
-  /** Null where nothing was sent. */
+  /** Null when nothing was sent. */
   readonly foreseen: number | null
   readonly logged: number | null
-  /** Foreseen less logged, in points: hundredths of what was sent. */
+  /** `foreseen` less `logged`, in percentage points. */
   readonly points: number | null
 }
 

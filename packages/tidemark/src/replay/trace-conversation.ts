@@ -1,6 +1,6 @@
 /**
- * The conversation of a trace, told to the engine: records of the right kinds and number, with stand-ins for what was
- * said. What a stand-in weighs is kept beside it.
+ * The conversation of a trace as the engine sees it: records of the right kinds and number, with placeholder texts.
+ * The tokens of each placeholder come from the trace and are kept beside it.
  */
 import {
   advance,
@@ -19,83 +19,81 @@ import {
 } from '@tidemark/core'
 import type { TraceCall, TracePiece } from './trace.ts'
 
-export class TraceTalk {
+export class TraceConversation {
   #session: Session = emptySession()
   #view: View = emptyView()
   #flat: Flat = flatten(emptyView())
-  /** Calls of the newest answer that have no result yet. */
-  #open: string[] = []
-  #records = 0
-  #blocks = 0
-  readonly #weights: Map<string, number>
+  /** Ids of the tool calls of the newest response that have no result yet. */
+  #openCalls: string[] = []
+  #recordCount = 0
+  #blockCount = 0
+  /** Tokens by placeholder text or tool call id. */
+  readonly #tokens: Map<string, number>
 
-  /** `front`: tokens of what stands in front of the messages, by the text of its blocks. */
-  constructor(front: ReadonlyMap<string, number>) {
-    this.#weights = new Map(front)
+  /** `prefixTokens`: tokens of the system prompt, by the text of its blocks. */
+  constructor(prefixTokens: ReadonlyMap<string, number>) {
+    this.#tokens = new Map(prefixTokens)
   }
 
-  /** What was sent before is there no longer as it was; `tokens` of it are left. */
-  startAnew(tokens: number): void {
+  /** Replaces everything sent so far by one message of `tokens`: the context was rewritten. */
+  restart(tokens: number): void {
     this.#session = emptySession()
     this.#view = emptyView()
     this.#flat = flatten(this.#view)
-    this.#open = []
-    this.#say('user', [this.#text(tokens)])
+    this.#openCalls = []
+    this.#append('user', [this.#createText(tokens)])
   }
 
-  add(pieces: readonly TracePiece[]): void {
-    if (pieces.length > 0)
-      this.#say(
-        'user',
-        pieces.map((piece) => this.#block(piece)),
-      )
+  append(pieces: readonly TracePiece[]): void {
+    if (pieces.length === 0) return
+    const blocks = pieces.map((piece) => this.#createInput(piece))
+    this.#append('user', blocks)
   }
 
-  /** `next`: the call behind it, whose results answer the calls that this answer must have made. */
+  /** Appends the response to a call. It made one tool call for each result in `next`, the call after it. */
   answer({ outputTokens }: TraceCall, next: TraceCall | undefined): void {
     const results = next?.added.filter(({ kind }) => kind === 'result') ?? []
-    const calls = results.map(() => this.#call())
-    this.#say('assistant', [this.#text(outputTokens), ...calls])
+    const calls = results.map((): Block => {
+      const id = this.#nextName('call')
+      this.#openCalls.push(id)
+      return { type: 'tool_use', id, name: 'tool', input: {} }
+    })
+    this.#append('assistant', [this.#createText(outputTokens), ...calls])
   }
 
   get flat(): Flat {
     return this.#flat
   }
 
+  /** Tokens of a block; 0 for tool calls, which are part of the response's text. */
   weigh(block: Block | JsonObject): number {
     const { text, tool_use_id: id } = block
     const name = typeof text === 'string' ? text : id
-    return typeof name === 'string' ? (this.#weights.get(name) ?? 0) : 0
+    return typeof name === 'string' ? (this.#tokens.get(name) ?? 0) : 0
   }
 
-  /** A result whose call is not there any more is told as text. */
-  #block({ kind, tokens }: TracePiece): Block {
-    const id = kind === 'result' ? this.#open.shift() : undefined
-    if (id === undefined) return this.#text(tokens)
-    this.#weights.set(id, tokens)
+  /** A result whose call is no longer in the context becomes text. */
+  #createInput({ kind, tokens }: TracePiece): Block {
+    const id = kind === 'result' ? this.#openCalls.shift() : undefined
+    if (id === undefined) return this.#createText(tokens)
+    this.#tokens.set(id, tokens)
     return { type: 'tool_result', tool_use_id: id, content: `result of ${id}` }
   }
 
-  #text(tokens: number): Block {
-    const text = this.#name('text')
-    this.#weights.set(text, tokens)
+  #createText(tokens: number): Block {
+    const text = this.#nextName('text')
+    this.#tokens.set(text, tokens)
     return { type: 'text', text }
   }
 
-  #call(): Block {
-    const id = this.#name('call')
-    this.#open.push(id)
-    return { type: 'tool_use', id, name: 'tool', input: {} }
+  #nextName(kind: string): string {
+    this.#blockCount += 1
+    return `${kind}-${this.#blockCount}`
   }
 
-  #name(kind: string): string {
-    this.#blocks += 1
-    return `${kind}-${this.#blocks}`
-  }
-
-  #say(role: 'user' | 'assistant', content: readonly Block[]): void {
-    this.#records += 1
-    const uuid = `record-${this.#records}`
+  #append(role: 'user' | 'assistant', content: readonly Block[]): void {
+    this.#recordCount += 1
+    const uuid = `record-${this.#recordCount}`
     const parentUuid = this.#session.records.at(this.#session.tip)?.uuid ?? null
     const links = { uuid, parentUuid, sessionId: 'trace', timestamp: '1970-01-01T00:00:00.000Z' }
     const record: SessionRecord =
@@ -108,25 +106,26 @@ export class TraceTalk {
   }
 }
 
-// What stands in front of a trace's conversation, as the engine knows it: sections of a system prompt.
-
-export interface FrontSection {
+export interface PrefixSection {
   readonly part: 'static' | 'dynamic'
   readonly text: string
   readonly tokens: number
 }
 
-/** `found`: what the first call read. It was left by others, so it ends where what they share ends. */
-export function frontSections(base: number, found: number): readonly FrontSection[] {
-  const shared = Math.min(found, base)
-  const parts: readonly FrontSection[] = [
+/**
+ * The system prompt of a trace as two sections. `firstRead`: what the first call read from cache. Other sessions wrote
+ * that, so it ends where the part shared with them (`static`) ends.
+ */
+export function toPrefixSections(baseTokens: number, firstRead: number): readonly PrefixSection[] {
+  const shared = Math.min(firstRead, baseTokens)
+  const parts: readonly PrefixSection[] = [
     { part: 'static', text: 'static part', tokens: shared },
-    { part: 'dynamic', text: 'dynamic part', tokens: base - shared },
+    { part: 'dynamic', text: 'dynamic part', tokens: baseTokens - shared },
   ]
   return parts.filter(({ tokens }) => tokens > 0)
 }
 
-export function frontFor(model: string, sections: readonly FrontSection[]): Front {
+export function createTracePrefix(model: string, sections: readonly PrefixSection[]): Front {
   const epoch = {
     model,
     tools: [],

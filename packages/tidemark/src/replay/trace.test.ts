@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { logFolder } from '../../test/log-folder.ts'
-import { freshTokens, isEventFree, readTrace, sentTokens, traceFrom } from './trace.ts'
+import { countNewTokens, countSentTokens, decodeTrace, isEventFree, readTrace } from './trace.ts'
 
 const step = [
   12.5,
@@ -17,9 +17,9 @@ const step = [
 ]
 const written = { v: 1, id: 'one', model: 'claude-opus-4-5', base_tokens: 400, steps: [step], events: [] }
 
-describe('traceFrom', () => {
+describe('decodeTrace', () => {
   it('reads what was added, said and used', () => {
-    expect(traceFrom(written)).toEqual({
+    expect(decodeTrace(written)).toEqual({
       id: 'one',
       model: 'claude-opus-4-5',
       baseTokens: 400,
@@ -40,9 +40,9 @@ describe('traceFrom', () => {
   })
 
   it('reads events, and tells whether there are any', () => {
-    const trace = traceFrom({ ...written, events: [{ t: 3.5, kind: 'compact', pre: 9 }] })
+    const trace = decodeTrace({ ...written, events: [{ t: 3.5, kind: 'compact', pre: 9 }] })
     expect(trace?.events).toEqual([{ at: 3_500, kind: 'compact' }])
-    expect([trace, traceFrom(written)].map((each) => each !== null && isEventFree(each))).toEqual([
+    expect([trace, decodeTrace(written)].map((each) => each !== null && isEventFree(each))).toEqual([
       false,
       true,
     ])
@@ -57,12 +57,12 @@ describe('traceFrom', () => {
     ['a step that is none', { ...written, steps: [step, 'x'] }],
     ['a step without usage', { ...written, steps: [step.slice(0, 5)] }],
   ])('takes %s for no trace', (_, value) => {
-    expect(traceFrom(value)).toBeNull()
+    expect(decodeTrace(value)).toBeNull()
   })
 
   it('counts what is no figure as nothing', () => {
     const odd = [null, [[9, -5], 'x'], [Number.NaN], [], [], ['many', 1e300, 7]]
-    expect(traceFrom({ ...written, steps: [odd] })?.calls).toEqual([
+    expect(decodeTrace({ ...written, steps: [odd] })?.calls).toEqual([
       {
         at: 0,
         added: [{ kind: 'host', tokens: 0 }],
@@ -74,8 +74,8 @@ describe('traceFrom', () => {
 })
 
 it('what a call sent, and what of it for the first time', () => {
-  const [call] = traceFrom(written)?.calls ?? []
-  expect(call === undefined ? null : [sentTokens(call), freshTokens(call)]).toEqual([564, 325])
+  const [call] = decodeTrace(written)?.calls ?? []
+  expect(call === undefined ? null : [countSentTokens(call), countNewTokens(call)]).toEqual([564, 325])
 })
 
 const text = JSON.stringify({ v: 1, id: 'one', model: 'm', base_tokens: 1, steps: [], events: [] })

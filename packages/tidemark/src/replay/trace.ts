@@ -1,8 +1,7 @@
 /**
- * A trace: a recorded session without its words. What was added before each call and by it, in tokens, when, and
- * the usage the provider reported. Written as one JSON value, with lists in place of named fields.
+ * A trace: a recorded session without its texts. It has the tokens added before and by each call, the times, and the
+ * usage that the provider reported, as one JSON value with arrays in place of named fields, plain or gzipped.
  */
-
 import { readFile } from 'node:fs/promises'
 import { gunzipSync } from 'node:zlib'
 import { countOf, isObject } from '@tidemark/core'
@@ -12,17 +11,17 @@ import { packingOf } from '../logs/read-lines.ts'
 export interface Trace {
   readonly id: string
   readonly model: string
-  /** What stands in front of the conversation: tools, system prompt, and what a host sends with the first prompt. */
+  /** Tokens in front of the conversation: tools, system prompt, and what the host sends with the first prompt. */
   readonly baseTokens: number
   readonly calls: readonly TraceCall[]
-  /** Compactions and clearings that the session's log announced. */
+  /** Compactions and clearings that the session's log records. */
   readonly events: readonly TraceEvent[]
 }
 
 export interface TraceCall {
-  /** When the answer began, in milliseconds since the first one. */
+  /** When the response began, in milliseconds since the first one. */
   readonly at: number
-  /** What was added since the answer before. */
+  /** Input added since the previous response. */
   readonly added: readonly TracePiece[]
   readonly outputTokens: number
   readonly usage: TraceUsage
@@ -33,9 +32,9 @@ export interface TracePiece {
   readonly tokens: number
 }
 
-/** As the provider reported it. */
+/** Prompt tokens as the provider reported them. */
 export interface TraceUsage {
-  /** Behind the last marker. */
+  /** Uncached input: what follows the last cache marker. */
   readonly input: number
   readonly read: number
   readonly written: number
@@ -46,64 +45,61 @@ export interface TraceEvent {
   readonly kind: string
 }
 
-const VERSION = 1
+const TRACE_VERSION = 1
+/** By their number in the file. */
 const KINDS = ['result', 'prompt', 'host'] as const
 
-/** Null for what is no trace. */
-export function traceFrom(value: unknown): Trace | null {
-  if (!isObject(value) || value.v !== VERSION) return null
+/** Null for a value that is no trace of this version. Figures that are no counts are read as 0. */
+export function decodeTrace(value: unknown): Trace | null {
+  if (!isObject(value) || value.v !== TRACE_VERSION) return null
   const { id, model, base_tokens: base, steps, events } = value
   if (typeof id !== 'string' || typeof model !== 'string' || !Array.isArray(steps)) return null
-  const calls = steps.map((step: unknown) => callFrom(step))
+  const calls = steps.map((step: unknown) => decodeCall(step))
   if (!calls.every((call) => call !== null)) return null
-  const told: readonly unknown[] = Array.isArray(events) ? events : []
-  return { id, model, baseTokens: countOf(base), calls, events: told.filter(isObject).map(eventFrom) }
+  const list: readonly unknown[] = Array.isArray(events) ? events : []
+  const decoded = list
+    .filter(isObject)
+    .map(({ t, kind }) => ({ at: toMilliseconds(t), kind: String(kind ?? 'unknown') }))
+  return { id, model, baseTokens: countOf(base), calls, events: decoded }
 }
 
-function callFrom(step: unknown): TraceCall | null {
+function decodeCall(step: unknown): TraceCall | null {
   if (!Array.isArray(step)) return null
   const [seconds, added, output, _used, _anchors, usage]: readonly unknown[] = step
   if (!Array.isArray(added) || !Array.isArray(output) || !Array.isArray(usage)) return null
   const [input, read, written]: readonly unknown[] = usage
   return {
-    at: milliseconds(seconds),
-    added: added.filter((piece) => Array.isArray(piece)).map(pieceFrom),
+    at: toMilliseconds(seconds),
+    added: added
+      .filter((piece): piece is readonly unknown[] => Array.isArray(piece))
+      .map(([kind, tokens]) => ({ kind: KINDS[countOf(kind)] ?? 'host', tokens: countOf(tokens) })),
     outputTokens: countOf(output[0]),
     usage: { input: countOf(input), read: countOf(read), written: countOf(written) },
   }
 }
 
-function pieceFrom([kind, tokens]: readonly unknown[]): TracePiece {
-  return { kind: KINDS[countOf(kind)] ?? 'host', tokens: countOf(tokens) }
-}
-
-function eventFrom({ t, kind }: { readonly [field: string]: unknown }): TraceEvent {
-  return { at: milliseconds(t), kind: String(kind ?? 'unknown') }
-}
-
-function milliseconds(seconds: unknown): number {
+function toMilliseconds(seconds: unknown): number {
   return Math.round(countOf(seconds) * 1000)
 }
 
-/** The log of the session announced no rewrite of what had been sent. */
+/** The log of the session records no compaction and no clearing. */
 export function isEventFree({ events }: Trace): boolean {
   return events.length === 0
 }
 
-/** Everything a call sent. */
-export function sentTokens({ usage: { input, read, written } }: TraceCall): number {
+/** All prompt tokens of a call. */
+export function countSentTokens({ usage: { input, read, written } }: TraceCall): number {
   return input + read + written
 }
 
-/** What a call sent for the first time. */
-export function freshTokens({ added }: TraceCall): number {
+/** Tokens that a call sent for the first time. */
+export function countNewTokens({ added }: TraceCall): number {
   return added.reduce((sum, { tokens }) => sum + tokens, 0)
 }
 
-// Reads a trace from a file, packed or not.
-
 export type TraceReading = { readonly ok: true; readonly trace: Trace } | LogRefusal
 
+/** Refuses a file that cannot be read or is no trace; the message names the file. */
 export async function readTrace(path: string): Promise<TraceReading> {
   let text: string
   try {
@@ -112,13 +108,14 @@ export async function readTrace(path: string): Promise<TraceReading> {
   } catch (error) {
     return refuseForError(path, error)
   }
-  const trace = traceFrom(parsed(text))
+  const trace = decodeTrace(parseJson(text))
   return trace === null
     ? refuse(path, 'unknown-format', 'is no trace: expected one JSON value of version 1, with "steps"')
     : { ok: true, trace }
 }
 
-function parsed(text: string): unknown {
+/** Null for text that is no JSON. */
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -1,4 +1,4 @@
-/** Logs as told by hand, and the report on them: what the tests of `inspect` stand on. */
+/** Logs built by hand, and their reports, for the tests of `inspect`. */
 import type { Content, SessionRecord, Usage } from '@tidemark/core'
 import { type LogFormat, modelCatalogue } from '@tidemark/wire'
 import { Teller } from 'tidemark/testing'
@@ -61,7 +61,7 @@ export function read(records: readonly SessionRecord[]): ReadLog['records'] {
   return records.map((record, index) => ({ record, line: index + 1 }))
 }
 
-export function logOf(teller: Teller, { format = 'claude-code', agents = [] }: Given = {}): ReadLog {
+export function createLog(teller: Teller, { format = 'claude-code', agents = [] }: Given = {}): ReadLog {
   const records = read(teller.records)
   const file = {
     ok: true,
@@ -74,11 +74,11 @@ export function logOf(teller: Teller, { format = 'claude-code', agents = [] }: G
   return { ...file, records, damage: [], meta: NO_META, agents }
 }
 
-export function inspected(tell: (teller: Teller) => void, given: Given = {}): SessionReport {
+export function inspectSession(tell: (teller: Teller) => void, given: Given = {}): SessionReport {
   const teller = new Teller()
   tell(teller)
   const { seenCalls = new Set<string>() } = given
-  return inspectLog(logOf(teller, given), { catalogue: modelCatalogue, dayOf: daysIn('UTC'), seenCalls })
+  return inspectLog(createLog(teller, given), { catalogue: modelCatalogue, toDay: daysIn('UTC'), seenCalls })
 }
 
 export const read1 = {

@@ -1,4 +1,4 @@
-/** Traces for tests, told call by call. */
+/** Traces for tests, built call by call. */
 import type { Trace, TraceCall, TracePiece, TraceUsage } from '../src/replay/trace.ts'
 
 export function callAt(

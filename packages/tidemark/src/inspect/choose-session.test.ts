@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { chooseSession, readSince, shortIds, since, sortReports } from './choose-session.ts'
 import type { SessionReport } from './report.ts'
 
-/** Only what choosing looks at. */
+/** Only the fields that sorting and choosing read. */
 function report(sessionId: string, given: Partial<SessionReport> = {}): SessionReport {
   const usage = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
   const fields = {
@@ -39,16 +39,16 @@ describe('sorting', () => {
   })
 })
 
-describe('the one chosen', () => {
+describe('a session is chosen by', () => {
   const reports = [report('2f00'), report('2fab'), report('7'), report('x'), report('08c1')]
 
   it.each([
     ['its number', '2', '2fab'],
-    ['its whole id comes before a number', '7', '7'],
+    ['its whole id, before a row number', '7', '7'],
     ['the beginning of its id', '2f0', '2f00'],
-    ['a number with a zero before it is none', '08', '08c1'],
-    ['a number behind the last is none', '0', '08c1'],
-  ])('by %s', (_how, wanted, id) => {
+    ['its id when the number has a leading zero', '08', '08c1'],
+    ['its id when no row has that number', '0', '08c1'],
+  ])('%s', (_how, wanted, id) => {
     expect(chooseSession(reports, wanted)).toEqual({
       ok: true,
       report: reports.find((one) => one.sessionId === id),
@@ -60,15 +60,15 @@ describe('the one chosen', () => {
     ['9', 'no session has number 9 or an id that begins with 9'],
     ['05', 'no session has an id that begins with 05'],
     ['zz', 'no session has an id that begins with zz'],
-  ])('%s is none', (wanted, why) => {
+  ])('nothing for %s, and the reason is given', (wanted, why) => {
     expect(chooseSession(reports, wanted)).toEqual({ ok: false, why })
   })
 })
 
-describe('where more than one could be meant', () => {
+describe('an ambiguous choice', () => {
   const many = Array.from({ length: 1_300 }, (_, index) => report(`s${index + 1}`))
 
-  it('a number of a row that is also a whole id is refused', () => {
+  it('is refused when a row number is also a whole id', () => {
     const reports = [report('aaaa'), report('1')]
     expect(chooseSession(reports, '1')).toEqual({
       ok: false,
@@ -76,25 +76,25 @@ describe('where more than one could be meant', () => {
     })
   })
 
-  it('a row comes before an id that only begins so, as long as it is short', () => {
+  it('means the row when a short number also begins an id', () => {
     expect(chooseSession([report('a'), report('b'), report('2f00')], '2')).toMatchObject({
       report: { sessionId: 'b' },
     })
   })
 
-  it('four figures might be either', () => {
+  it('is refused when four digits are both a row number and the beginning of an id', () => {
     expect(chooseSession([...many, report('1284c080-1')], '1284')).toEqual({
       ok: false,
       why: '1284 is both number 1284 (s1284) and the beginning of an id: 1284c080. Give more of the id',
     })
   })
 
-  it('where the list is no table, a number is an id', () => {
+  it('cannot arise without row numbers: a number is the beginning of an id', () => {
     const reports = [report('2a'), report('b')]
     expect(chooseSession(reports, '2', 0)).toMatchObject({ report: { sessionId: '2a' } })
   })
 
-  it('files of one id are named', () => {
+  it('of several files with one id names the files', () => {
     const reports = [report('same', { file: '/a/one.jsonl' }), report('same', { file: '/a/two.jsonl' })]
     expect(chooseSession(reports, 'same')).toEqual({
       ok: false,
@@ -102,7 +102,7 @@ describe('where more than one could be meant', () => {
     })
   })
 
-  it('no more than a few are named', () => {
+  it('names at most five candidates', () => {
     const { why } = chooseSession(many, 's') as { readonly why: string }
     expect(why).toBe(
       '1300 sessions have an id that begins with s: s1, s2, s3, s4, s5 and 1295 more. Give more of it',
@@ -110,7 +110,7 @@ describe('where more than one could be meant', () => {
   })
 })
 
-it('ids are shortened as far as they can be told apart, to eight characters', () => {
+it('ids are shortened to the length at which they differ, at least eight characters', () => {
   const reports = [report('0123456789-a'), report('0123456789-b'), report('fedcba9876543')]
   expect(shortIds(reports)).toEqual(['0123456789-a', '0123456789-b', 'fedcba987654'])
   expect(shortIds([report('0123456789-a'), report('0123456789-a')])).toEqual(['01234567', '01234567'])
@@ -134,13 +134,13 @@ describe('since', () => {
   })
 
   it.each(['', 'd', '7', '7y', 'yesterday', '2026-13-01', '11/01/2026', '2026-11-01x'])(
-    '%j is no moment',
+    '%j is no time',
     (text) => {
       expect(readSince(text, now)).toBe(null)
     },
   )
 
-  it('keeps what went on then or later, and what has no time', () => {
+  it('keeps sessions that ended then or later, and those without a time', () => {
     const reports = [
       report('before', { endedAt: '2026-11-14T12:00:00Z' }),
       report('after', { endedAt: '2026-11-15T12:00:00Z' }),

@@ -7,9 +7,9 @@ export type SortKey = (typeof SORT_KEYS)[number]
 
 /** Highest or newest first, unknown values last. The sort is stable. */
 export function sortReports(reports: readonly SessionReport[], key: SortKey): readonly SessionReport[] {
-  const figure = SORT_VALUES[key]
+  const valueFor = SORT_VALUES[key]
   return reports.toSorted((one, other) => {
-    const [first, second] = [figure(one), figure(other)]
+    const [first, second] = [valueFor(one), valueFor(other)]
     return first === second ? 0 : second - first
   })
 }
@@ -52,15 +52,18 @@ export function chooseSession(
     const others = matches.filter((report) => report !== numbered)
     if (others.length === 0 || (exact.length === 0 && wanted.length < AMBIGUOUS_DIGITS))
       return { ok: true, report: numbered }
-    const why = `${wanted} is both number ${wanted} (${shortIds([numbered])[0]}) and the beginning of an id: ${listed(others)}. Give more of the id`
+    const why = `${wanted} is both number ${wanted} (${shortIds([numbered])[0]}) and the beginning of an id: ${formatIdList(others)}. Give more of the id`
     return { ok: false, why }
   }
   const [only] = matches
   if (only !== undefined && matches.length === 1) return { ok: true, report: only }
-  return { ok: false, why: refusal(matches, wanted, { isExact: exact.length > 0, hasRows: rows > 0 }) }
+  return {
+    ok: false,
+    why: describeRefusal(matches, wanted, { isExact: exact.length > 0, hasRows: rows > 0 }),
+  }
 }
 
-function refusal(
+function describeRefusal(
   matches: readonly SessionReport[],
   wanted: string,
   { isExact, hasRows }: { readonly isExact: boolean; readonly hasRows: boolean },
@@ -70,14 +73,14 @@ function refusal(
       ? `no session has number ${wanted} or an id that begins with ${wanted}`
       : `no session has an id that begins with ${wanted}`
   if (!isExact)
-    return `${matches.length} sessions have an id that begins with ${wanted}: ${listed(matches)}. Give more of it`
+    return `${matches.length} sessions have an id that begins with ${wanted}: ${formatIdList(matches)}. Give more of it`
   const files = matches.map(({ file }) => file).join(' or ')
   return `${matches.length} sessions have the id ${wanted}. Give the file instead: ${files}`
 }
 
 const MAX_LISTED = 5
 
-function listed(reports: readonly SessionReport[]): string {
+function formatIdList(reports: readonly SessionReport[]): string {
   const more = reports.length - MAX_LISTED
   const named = shortIds(reports).slice(0, MAX_LISTED).join(', ')
   return more > 0 ? `${named} and ${more} more` : named

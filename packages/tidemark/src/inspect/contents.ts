@@ -47,25 +47,25 @@ export function measureContents(
   const { standing } = account
   const repeated = duplicateReads(standing)
   return {
-    tokensByClass: byClass(standing),
-    byTool: byTool(standing),
+    tokensByClass: toTokensByClass(standing),
+    byTool: toToolShares(standing),
     duplicateReads: repeated,
-    largest: largestItems(known, estimate),
+    largest: findLargestBlocks(known, estimate),
   }
 }
 
-function byClass(accounting: Accounting): TokensByKind {
+function toTokensByClass(accounting: Accounting): TokensByKind {
   const { human, assistantText, thinking, localCommandOutput, summaries, other, total, media } = accounting
-  const sum = (tallies: ReadonlyMap<string, Tally>): number =>
+  const sumTokens = (tallies: ReadonlyMap<string, Tally>): number =>
     [...tallies.values()].reduce((all, { tokens }) => all + tokens, 0)
   return {
     human,
     assistantText,
     thinking,
-    toolRequests: sum(accounting.toolRequests),
-    toolResults: sum(accounting.toolResults),
+    toolRequests: sumTokens(accounting.toolRequests),
+    toolResults: sumTokens(accounting.toolResults),
     localCommandOutput,
-    attachments: sum(accounting.attachments),
+    attachments: sumTokens(accounting.attachments),
     media: media.tokens,
     summaries,
     other,
@@ -74,7 +74,7 @@ function byClass(accounting: Accounting): TokensByKind {
 }
 
 /** Most tokens first. */
-function byTool({ toolRequests, toolResults }: Accounting): readonly ToolShare[] {
+function toToolShares({ toolRequests, toolResults }: Accounting): readonly ToolShare[] {
   const names = [...new Set([...toolRequests.keys(), ...toolResults.keys()])]
   const shares = names.map((tool) => ({
     tool,
@@ -82,8 +82,10 @@ function byTool({ toolRequests, toolResults }: Accounting): readonly ToolShare[]
     requestTokens: toolRequests.get(tool)?.tokens ?? 0,
     resultTokens: toolResults.get(tool)?.tokens ?? 0,
   }))
-  const total = ({ requestTokens, resultTokens }: ToolShare): number => requestTokens + resultTokens
-  return shares.sort((one, other) => total(other) - total(one) || (one.tool < other.tool ? -1 : 1))
+  const countTokens = ({ requestTokens, resultTokens }: ToolShare): number => requestTokens + resultTokens
+  return shares.sort(
+    (one, other) => countTokens(other) - countTokens(one) || (one.tool < other.tool ? -1 : 1),
+  )
 }
 
 const LARGEST_COUNT = 10
@@ -92,26 +94,26 @@ const LARGEST_COUNT = 10
 type CallsById = Map<string, Pick<LargeItem, 'what'> & { readonly tool: string }>
 
 /** The blocks with the most tokens, largest first. Only a bounded number of candidates is kept in memory. */
-function largestItems(
+function findLargestBlocks(
   read: readonly { readonly record: KnownRecord; readonly line: number }[],
   estimate: (block: Block) => number,
 ): readonly LargeItem[] {
-  const largest = (items: readonly LargeItem[]): LargeItem[] =>
+  const takeLargest = (items: readonly LargeItem[]): LargeItem[] =>
     items.toSorted((one, other) => other.tokens - one.tokens || one.line - other.line).slice(0, LARGEST_COUNT)
   const calls: CallsById = new Map()
   let items: LargeItem[] = []
   for (const { record, line } of read) {
-    for (const block of blocksIn(record)) {
-      if (isToolUse(block)) calls.set(block.id, { tool: block.name, what: inputWords(block.input) })
-      items.push({ ...itemOf(block, record, calls), tokens: estimate(block), line })
+    for (const block of listBlocks(record)) {
+      if (isToolUse(block)) calls.set(block.id, { tool: block.name, what: previewInput(block.input) })
+      items.push({ ...describeBlock(block, record, calls), tokens: estimate(block), line })
     }
-    if (items.length > 50 * LARGEST_COUNT) items = largest(items)
+    if (items.length > 50 * LARGEST_COUNT) items = takeLargest(items)
   }
-  return largest(items)
+  return takeLargest(items)
 }
 
 /** An attachment counts as one block; messages that the host wrote in the model's place have none. */
-function blocksIn(record: KnownRecord): readonly Block[] {
+function listBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment')
     return [{ ...record.attachment, type: record.attachment.type ?? 'unknown' }]
   if (record.type !== 'user' && record.type !== 'assistant') return []
@@ -119,23 +121,23 @@ function blocksIn(record: KnownRecord): readonly Block[] {
   return isSynthetic ? [] : blocksOf(record.message.content)
 }
 
-function itemOf(
+function describeBlock(
   block: Block,
   record: KnownRecord,
   calls: CallsById,
 ): Pick<LargeItem, 'kind' | 'tool' | 'what'> {
-  if (isToolUse(block)) return { kind: 'request', tool: block.name, what: inputWords(block.input) }
+  if (isToolUse(block)) return { kind: 'request', tool: block.name, what: previewInput(block.input) }
   if (isToolResult(block)) {
     const call = calls.get(block.tool_use_id)
     return { kind: 'result', tool: call?.tool ?? 'unknown', what: call?.what ?? '' }
   }
   if (isThinking(block)) return { kind: 'thinking', tool: null, what: '' }
-  if (record.type === 'attachment') return { kind: 'attachment', tool: null, what: words(block.type) }
-  if (!isText(block)) return { kind: 'other', tool: null, what: words(block.type) }
-  return { kind: textKind(record), tool: null, what: words(block.text) }
+  if (record.type === 'attachment') return { kind: 'attachment', tool: null, what: preview(block.type) }
+  if (!isText(block)) return { kind: 'other', tool: null, what: preview(block.type) }
+  return { kind: classifyText(record), tool: null, what: preview(block.text) }
 }
 
-function textKind(record: KnownRecord): LargeItem['kind'] {
+function classifyText(record: KnownRecord): LargeItem['kind'] {
   if (record.type === 'assistant') return 'text'
   if (record.isCompactSummary === true) return 'summary'
   return record.isMeta === true ? 'other' : 'prompt'
@@ -155,16 +157,16 @@ const IDENTIFYING_FIELDS = [
   'prompt',
 ]
 
-function inputWords(input: unknown): string {
-  if (typeof input === 'string') return words(input)
+function previewInput(input: unknown): string {
+  if (typeof input === 'string') return preview(input)
   if (!isObject(input)) return ''
   const fields = IDENTIFYING_FIELDS.map((field) => input[field])
   const shown = fields.find((value) => typeof value === 'string' || Array.isArray(value))
-  return words(Array.isArray(shown) ? shown.map(String).join(' ') : String(shown ?? JSON.stringify(input)))
+  return preview(Array.isArray(shown) ? shown.map(String).join(' ') : String(shown ?? JSON.stringify(input)))
 }
 
 /** One line of at most 300 characters. Secrets are removed before the text is cut, so that no part of one remains. */
-function words(text: string): string {
+function preview(text: string): string {
   return redact(text.slice(0, 2_000)).replace(/\s+/g, ' ').trim().slice(0, 300)
 }
 

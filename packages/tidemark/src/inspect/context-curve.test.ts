@@ -9,7 +9,7 @@ function model(id: string): FoundModel {
   return found
 }
 
-function compacted(trigger: string, preTokens: number | null): CompactionFound {
+function createCompaction(trigger: string, preTokens: number | null): CompactionFound {
   return { trigger, preTokens, postTokens: null, at: null, afterCall: 1 }
 }
 
@@ -17,40 +17,44 @@ const nothing: WindowClues = { format: 'claude-code', logged: null, model: null,
 const opus = { ...nothing, model: model('claude-opus-4-6') }
 
 it.each<[string, WindowClues, ReturnType<typeof windowOf>]>([
-  ['nobody says', nothing, { window: null, windowFrom: null, autoCompact: null }],
-  ['the catalogue', opus, { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 }],
+  ['nothing is known', nothing, { window: null, windowFrom: null, autoCompact: null }],
+  ['the catalogue has the model', opus, { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 }],
   [
-    'where the host compacted by itself',
-    { ...opus, peak: 166_919, compactions: [compacted('auto', 167_471)] },
+    "an automatic compaction below the model's window shows a smaller window",
+    { ...opus, peak: 166_919, compactions: [createCompaction('auto', 167_471)] },
     { window: 200_000, windowFrom: 'compactions', autoCompact: 167_000 },
   ],
   [
-    'a compaction that the person asked for tells nothing',
-    { ...opus, peak: 150_000, compactions: [compacted('manual', 150_000), compacted('auto', null)] },
+    'a compaction that the user asked for shows nothing',
+    {
+      ...opus,
+      peak: 150_000,
+      compactions: [createCompaction('manual', 150_000), createCompaction('auto', null)],
+    },
     { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 },
   ],
   [
-    'more was sent than the smaller window holds',
-    { ...opus, peak: 240_000, compactions: [compacted('auto', 167_471)] },
+    'a request larger than the smaller window rules it out',
+    { ...opus, peak: 240_000, compactions: [createCompaction('auto', 167_471)] },
     { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 },
   ],
   [
-    'the longer window of the same model',
+    'a request larger than the usual window shows the long one',
     { ...nothing, model: model('claude-sonnet-4-5'), peak: 300_000 },
     { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 },
   ],
   [
-    'more was sent than any window of the model holds',
+    'a request larger than any window of the model leaves it unknown',
     { ...nothing, model: model('claude-opus-4-5'), peak: 300_000 },
     { window: null, windowFrom: null, autoCompact: null },
   ],
   [
-    'the log itself, and Codex draws its own line',
+    'the log records it, and Codex has another threshold',
     { ...nothing, format: 'codex', logged: 258_400 },
     { window: 258_400, windowFrom: 'log', autoCompact: null },
   ],
   [
-    'a window that nothing works in',
+    'a window too small for any policy has no threshold',
     { ...nothing, logged: 12 },
     { window: 12, windowFrom: 'log', autoCompact: null },
   ],

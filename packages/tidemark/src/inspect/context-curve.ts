@@ -49,18 +49,20 @@ export function curveOf(records: Iterable<SessionRecord>, calls: readonly Call[]
     const call = key === null ? undefined : waiting.get(key)
     if (call !== undefined) points.push({ at: call.at, tokens: contextOf(call.usage) })
     if (key !== null) waiting.delete(key)
-    const place = { at: textOrNull(record.timestamp), afterCall: points.length }
+    const place = { at: toTextOrNull(record.timestamp), afterCall: points.length }
     // Metadata is checked field by field: lines of other programs may lack what ours always have.
     if (isCompactBoundary(record)) {
-      const { trigger, preTokens } = objectOrEmpty(record.compactMetadata)
-      const size = { preTokens: countOrNull(preTokens), postTokens: null }
-      compactions.push({ trigger: textOrNull(trigger), ...size, ...place })
+      const { trigger, preTokens } = toObjectOrEmpty(record.compactMetadata)
+      const size = { preTokens: toCountOrNull(preTokens), postTokens: null }
+      compactions.push({ trigger: toTextOrNull(trigger), ...size, ...place })
     } else if (isMicrocompactBoundary(record)) {
-      const { trigger, preTokens, tokensSaved, compactedToolIds } = objectOrEmpty(record.microcompactMetadata)
+      const { trigger, preTokens, tokensSaved, compactedToolIds } = toObjectOrEmpty(
+        record.microcompactMetadata,
+      )
       clearings.push({
-        preTokens: countOrNull(preTokens),
-        savedTokens: countOrNull(tokensSaved),
-        trigger: textOrNull(trigger),
+        preTokens: toCountOrNull(preTokens),
+        savedTokens: toCountOrNull(tokensSaved),
+        trigger: toTextOrNull(trigger),
         results: Array.isArray(compactedToolIds) ? compactedToolIds.length : 0,
         ...place,
       })
@@ -73,15 +75,15 @@ export function curveOf(records: Iterable<SessionRecord>, calls: readonly Call[]
   return { points, clearings, compactions: withSizeAfter }
 }
 
-function objectOrEmpty(value: unknown): { readonly [field: string]: unknown } {
+function toObjectOrEmpty(value: unknown): { readonly [field: string]: unknown } {
   return isObject(value) ? value : {}
 }
 
-function textOrNull(value: unknown): string | null {
+function toTextOrNull(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }
 
-function countOrNull(value: unknown): number | null {
+function toCountOrNull(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? value : null
 }
 
@@ -97,16 +99,16 @@ export interface WindowClues {
 
 /** The context window of a recorded session, and where automatic compaction would begin in it. */
 export function windowOf(clues: WindowClues): Pick<ContextCurve, 'window' | 'windowFrom' | 'autoCompact'> {
-  const size = sized(clues)
+  const size = detectWindowSize(clues)
   // The threshold is that of this engine and of Claude Code; Codex uses another.
-  const autoCompact = clues.format === 'codex' ? null : autoCompactLine(size.window, clues.model)
+  const autoCompact = clues.format === 'codex' ? null : autoCompactThreshold(size.window, clues.model)
   return { ...size, autoCompact }
 }
 
 /** Claude Code uses this window by default, also for models with a larger one. */
 const CLAUDE_CODE_WINDOW = 200_000
 
-function sized({
+function detectWindowSize({
   logged,
   model,
   compactions,
@@ -129,7 +131,7 @@ function sized({
     : { window, windowFrom: 'catalogue' }
 }
 
-function autoCompactLine(window: number | null, model: FoundModel | null): number | null {
+function autoCompactThreshold(window: number | null, model: FoundModel | null): number | null {
   if (window === null) return null
   try {
     const scaled = scalePolicy(DEFAULT_POLICY, { window, maxOutput: model?.model.maxOutput ?? null })

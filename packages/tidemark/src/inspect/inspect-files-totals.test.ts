@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { totalsOf } from './inspect-files.ts'
 import type { SessionReport, Spending } from './report.ts'
 
-function spent(day: string | null, model: string, costUsd: number | null): Spending {
+function spendingRow(day: string | null, model: string, costUsd: number | null): Spending {
   const usage = { input: 1, cacheRead: 3, cacheCreation: 0, output: 5 }
   const lostToBreaks = costUsd === null ? null : costUsd / 10
   return { day, model, apiCalls: 2, usage, costUsd, cacheBreaks: 3, lostToBreaks, spentOnClearings: 0.25 }
@@ -13,9 +13,9 @@ function report(project: string | null, spending: readonly Spending[]): SessionR
 }
 
 const reports = [
-  report('/shop', [spent('2026-03-09', 'opus', 2), spent('2026-03-10', 'opus', 1)]),
-  report('/shop', [spent('2026-03-10', 'sonnet', 0.5)]),
-  report(null, [spent(null, 'llama', null)]),
+  report('/shop', [spendingRow('2026-03-09', 'opus', 2), spendingRow('2026-03-10', 'opus', 1)]),
+  report('/shop', [spendingRow('2026-03-10', 'sonnet', 0.5)]),
+  report(null, [spendingRow(null, 'llama', null)]),
 ]
 
 const figures = (sessions: number, calls: number) => ({
@@ -27,7 +27,7 @@ const figures = (sessions: number, calls: number) => ({
   spentOnClearings: calls * 0.25,
 })
 
-it('are of all sessions, by day newest first, by model and project dearest first', () => {
+it('totals cover all sessions: days newest first, models and projects most expensive first', () => {
   expect(totalsOf(reports)).toEqual({
     since: null,
     ...figures(3, 4),
@@ -51,7 +51,7 @@ it('are of all sessions, by day newest first, by model and project dearest first
   })
 })
 
-it('since a day are of what was spent from then on', () => {
+it('totals since a day count only what was spent from that day on', () => {
   const totals = totalsOf(reports, '2026-03-10')
   expect(totals).toMatchObject({
     since: '2026-03-10',
@@ -74,12 +74,12 @@ it.each([
   ['/home/user/shop/.claude/worktrees/brave-fox', '/home/user/shop'],
   ['/home/user/.worktrees', '/home/user/.worktrees'],
   ['/home/user/worktrees/shop', '/home/user/worktrees/shop'],
-])('a project in %s is that of %s', (folder, expected) => {
-  const { byProject } = totalsOf([report(folder, [spent('2026-03-09', 'opus', 1)])])
+])('a session in %s belongs to the project %s', (folder, expected) => {
+  const { byProject } = totalsOf([report(folder, [spendingRow('2026-03-09', 'opus', 1)])])
   expect(byProject.map(({ name }) => name)).toEqual([expected])
 })
 
-it('of nothing are nothing', () => {
+it('totals of no sessions are zero', () => {
   expect(totalsOf([])).toEqual({
     since: null,
     sessions: 0,

@@ -7,7 +7,7 @@ import { findNamedLogs, type InspectProgress, inspectFiles } from './inspect-fil
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-inspect-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A session of Claude Code with these answers, last used `age` minutes ago. */
+/** A log of Claude Code with these responses, last changed `age` minutes ago. */
 function write(name: string, answers: readonly string[], age: number): string {
   const path = join(folder, name)
   const lines = answers.map((id, index) => ({
@@ -37,13 +37,13 @@ write('old/subagents/agent-scout.jsonl', ['s1'], 20)
 const empty = join(folder, 'empty.jsonl')
 writeFileSync(empty, '')
 
-describe('what is named', () => {
-  it('comes in the order given, nothing twice', async () => {
+describe('findNamedLogs', () => {
+  it('keeps the order given and lists nothing twice', async () => {
     const { logs, unreadable } = await findNamedLogs([recent, old, recent])
     expect([logs.map(({ file }) => file), unreadable]).toEqual([[recent, old], []])
   })
 
-  it('in a folder comes newest first, side agents under their session', async () => {
+  it('lists a folder newest first, with side agents under their session', async () => {
     const { logs } = await findNamedLogs([folder])
     expect(logs.map(({ file, agentPaths }) => [file, agentPaths.length])).toEqual([
       [empty, 0],
@@ -52,22 +52,22 @@ describe('what is named', () => {
     ])
   })
 
-  it('and is not there is told in one line', async () => {
+  it('reports a missing file in one sentence', async () => {
     const missing = join(folder, 'nope.jsonl')
     const { logs, unreadable } = await findNamedLogs([missing, old])
     expect([logs.length, unreadable]).toEqual([1, [{ file: missing, why: `${missing} does not exist.` }]])
   })
 })
 
-it('a folder without any session is told, beside the others', async () => {
+it('findNamedLogs reports a folder without sessions, and still finds the others', async () => {
   const bare = join(folder, 'old', 'bare')
   mkdirSync(bare)
   const { logs, unreadable } = await findNamedLogs([bare, old])
   expect([logs.length, unreadable]).toEqual([1, [{ file: bare, why: `${bare} has no session in it.` }]])
 })
 
-describe('reports', () => {
-  it('count a copied response in the file given first', async () => {
+describe('inspectFiles', () => {
+  it('counts a copied response in the file given first', async () => {
     const counts = async (paths: readonly string[]) => {
       const { logs } = await findNamedLogs(paths)
       const { sessions } = await inspectFiles(logs)
@@ -83,7 +83,7 @@ describe('reports', () => {
     ])
   })
 
-  it('are given for what can be read, and a line for what cannot', async () => {
+  it('reports what can be read, and says why the rest cannot', async () => {
     const { logs } = await findNamedLogs([empty, old])
     const { sessions, unreadable } = await inspectFiles(logs)
     expect([sessions.map(({ file }) => file), unreadable]).toEqual([
@@ -92,11 +92,11 @@ describe('reports', () => {
     ])
   })
 
-  it('say how far they have come', async () => {
-    const told: InspectProgress[] = []
+  it('reports its progress', async () => {
+    const updates: InspectProgress[] = []
     const { logs } = await findNamedLogs([old, recent])
-    await inspectFiles(logs, { onProgress: (progress) => told.push(progress) })
-    const lastOf = (file: string) => told.findLast((progress) => progress.file === file)
+    await inspectFiles(logs, { onProgress: (progress) => updates.push(progress) })
+    const lastOf = (file: string) => updates.findLast((progress) => progress.file === file)
     expect(lastOf(recent)).toEqual({
       file: recent,
       number: 2,
@@ -106,7 +106,7 @@ describe('reports', () => {
     })
   })
 
-  it('stop when nobody wants them any more', async () => {
+  it('stops when it is aborted', async () => {
     const { logs } = await findNamedLogs([old])
     await expect(inspectFiles(logs, { signal: AbortSignal.abort() })).rejects.toThrow('aborted')
   })

@@ -70,7 +70,7 @@ export async function inspectFiles(
   logs: readonly NamedLog[],
   { signal, onProgress, catalogue = modelCatalogue, timeZone }: InspectOptions = {},
 ): Promise<Inspection> {
-  const rules = { catalogue, dayOf: daysIn(timeZone), seenCalls: new Set<string>() }
+  const options = { catalogue, toDay: daysIn(timeZone), seenCalls: new Set<string>() }
   const sessions: SessionReport[] = []
   const unreadable: Unreadable[] = []
   for (const [index, log] of logs.entries()) {
@@ -82,7 +82,7 @@ export async function inspectFiles(
         ? {}
         : { onProgress: ({ readBytes }) => onProgress({ ...position, readBytes }) }),
     })
-    if (read.ok) sessions.push({ ...inspectLog(read, rules), file })
+    if (read.ok) sessions.push({ ...inspectLog(read, options), file })
     else unreadable.push({ file, why: read.message })
   }
   return { sessions, unreadable }
@@ -116,45 +116,45 @@ export interface Totals extends Omit<Total, 'name'> {
   readonly byProject: readonly Total[]
 }
 
-const UNKNOWN = 'unknown'
+const UNKNOWN_NAME = 'unknown'
 
 /** `since`: a day as YYYY-MM-DD. Spending before it, or on an unknown day, is left out. */
 export function totalsOf(reports: readonly SessionReport[], since: string | null = null): Totals {
   const parts = reports
-    .flatMap(partsOf)
-    .filter(({ day }) => since === null || (day !== UNKNOWN && day >= since))
-  const { name, ...all } = added('all', parts)
+    .flatMap(listSpendingParts)
+    .filter(({ day }) => since === null || (day !== UNKNOWN_NAME && day >= since))
+  const { name, ...all } = sumParts('all', parts)
   return {
     since,
     ...all,
     sessions: since === null ? reports.length : all.sessions,
-    byDay: grouped(parts, (part) => part.day).sort((one, other) => (one.name < other.name ? 1 : -1)),
-    byModel: grouped(parts, (part) => part.model).sort(dearer),
-    byProject: grouped(parts, (part) => part.project).sort(dearer),
+    byDay: groupTotals(parts, (part) => part.day).sort((one, other) => (one.name < other.name ? 1 : -1)),
+    byModel: groupTotals(parts, (part) => part.model).sort(compareCost),
+    byProject: groupTotals(parts, (part) => part.project).sort(compareCost),
   }
 }
 
 /** A spending row of one session, with its project. */
-interface Part extends Spending {
+interface SpendingPart extends Spending {
   readonly report: SessionReport
   readonly day: string
   readonly project: string
 }
 
-function partsOf(report: SessionReport): readonly Part[] {
+function listSpendingParts(report: SessionReport): readonly SpendingPart[] {
   return report.spending.map((row) => ({
     ...row,
     report,
-    day: row.day ?? UNKNOWN,
-    project: report.project === null ? UNKNOWN : repositoryOf(report.project),
+    day: row.day ?? UNKNOWN_NAME,
+    project: report.project === null ? UNKNOWN_NAME : repositoryOf(report.project),
   }))
 }
 
-function grouped(parts: readonly Part[], toName: (part: Part) => string): Total[] {
-  return [...Map.groupBy(parts, toName)].map(([name, group]) => added(name, group))
+function groupTotals(parts: readonly SpendingPart[], toName: (part: SpendingPart) => string): Total[] {
+  return [...Map.groupBy(parts, toName)].map(([name, group]) => sumParts(name, group))
 }
 
-function added(name: string, parts: readonly Part[]): Total {
+function sumParts(name: string, parts: readonly SpendingPart[]): Total {
   const usage = parts.reduce((sum, part) => addUsage(sum, part.usage), NO_USAGE)
   const pricedUsd = parts.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)
   return {
@@ -163,22 +163,22 @@ function added(name: string, parts: readonly Part[]): Total {
     apiCalls: parts.reduce((sum, part) => sum + part.apiCalls, 0),
     usage,
     hitRate: hitRateOf(usage),
-    costUsd: summed(parts, 'costUsd'),
+    costUsd: sumField(parts, 'costUsd'),
     pricedUsd: dollars(pricedUsd) ?? 0,
     cacheBreaks: parts.reduce((sum, part) => sum + part.cacheBreaks, 0),
-    lostToBreaks: summed(parts, 'lostToBreaks'),
-    spentOnClearings: summed(parts, 'spentOnClearings'),
+    lostToBreaks: sumField(parts, 'lostToBreaks'),
+    spentOnClearings: sumField(parts, 'spentOnClearings'),
   }
 }
 
-function summed(
-  parts: readonly Part[],
+function sumField(
+  parts: readonly SpendingPart[],
   field: 'costUsd' | 'lostToBreaks' | 'spentOnClearings',
 ): number | null {
   return dollars(parts.reduce<number | null>((sum, part) => plus(sum, part[field]), 0))
 }
 
-function dearer(one: Total, other: Total): number {
+function compareCost(one: Total, other: Total): number {
   return other.pricedUsd - one.pricedUsd || other.apiCalls - one.apiCalls || (one.name < other.name ? -1 : 1)
 }
 

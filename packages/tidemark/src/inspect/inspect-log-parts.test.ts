@@ -4,8 +4,8 @@ import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import {
   answer,
-  inspected,
-  logOf,
+  createLog,
+  inspectSession,
   MODEL,
   read,
   read1,
@@ -17,7 +17,7 @@ import {
 import { inspectLog } from './inspect-log.ts'
 import { daysIn } from './spending.ts'
 
-describe('copies', () => {
+describe('a copy', () => {
   const tell = (teller: Teller) => {
     teller.user('go')
     answer(teller, 'm1', [read1], { usage: usage(0, 1_000) })
@@ -25,10 +25,10 @@ describe('copies', () => {
     answer(teller, 'm2', 'yes', { usage: usage(1_000, 100) })
   }
 
-  it('of a response in a later file count in the first', () => {
+  it('of a response in a later file counts in the first file', () => {
     const seenCalls = new Set<string>()
-    const first = inspected(tell, { seenCalls })
-    const second = inspected(
+    const first = inspectSession(tell, { seenCalls })
+    const second = inspectSession(
       (teller) => {
         tell(teller)
         answer(teller, 'm3', 'more', { usage: usage(1_100, 50) })
@@ -45,15 +45,15 @@ describe('copies', () => {
     expect(second.context.points).toHaveLength(3)
   })
 
-  it('with another request id are other calls', () => {
+  it('with another request id is another call', () => {
     const seenCalls = new Set<string>()
     const one = (requestId: string) =>
-      inspected((teller) => answer(teller, 'm1', 'x', { usage: usage(0, 1), requestId }), { seenCalls })
+      inspectSession((teller) => answer(teller, 'm1', 'x', { usage: usage(0, 1), requestId }), { seenCalls })
     expect([one('a'), one('b'), one('a')].map(({ apiCalls }) => apiCalls)).toEqual([1, 1, 0])
   })
 
-  it('of a line in the same file count once, and are told', () => {
-    const report = inspected((teller) => {
+  it('of a line in the same file counts once, and is reported as damage', () => {
+    const report = inspectSession((teller) => {
       tell(teller)
       for (const record of [...teller.records]) teller.foreign(record)
     })
@@ -62,22 +62,22 @@ describe('copies', () => {
   })
 })
 
-describe('a uuid that was there before', () => {
+describe('a repeated uuid', () => {
   const again = (teller: Teller, id: string, content: Content, requestId: string): void => {
     const first = teller.records.find((record) => record.type === 'assistant')
     answer(teller, id, content, { usage: usage(0, 5), requestId })
     const last = teller.records.at(-1)
-    if (first === undefined || last === undefined) throw new Error('nothing was told')
+    if (first === undefined || last === undefined) throw new Error('the log is empty')
     teller.records.splice(-1, 1, { ...last, uuid: first.uuid } as SessionRecord)
   }
 
-  it('does not hide another answer: it is a call, it cost something, and it filled the context', () => {
+  it('does not hide a different response: it is a call with a cost, and part of the context', () => {
     const tell = (teller: Teller) => {
       teller.user('go')
       answer(teller, 'm1', 'one', { usage: usage(0, 1_000) })
     }
-    const once = inspected(tell)
-    const report = inspected((teller) => {
+    const once = inspectSession(tell)
+    const report = inspectSession((teller) => {
       tell(teller)
       again(teller, 'm2', [read1, { type: 'text', text: TEXT }], 'req-other')
     })
@@ -89,8 +89,8 @@ describe('a uuid that was there before', () => {
     expect(report.damaged.map(({ kind }) => kind)).toEqual(['duplicate-uuid'])
   })
 
-  it('is a copy where it says the same, and then gives no more than a fuller usage', () => {
-    const report = inspected((teller) => {
+  it('with the same content is a copy, of which only a more complete usage is taken', () => {
+    const report = inspectSession((teller) => {
       teller.user('go')
       answer(teller, 'm1', [read1], { usage: usage(0, 1_000, { output_tokens: 1 }), requestId: 'r' })
       again(teller, 'm1', [read1], 'r')
@@ -100,8 +100,8 @@ describe('a uuid that was there before', () => {
     expect(report.byTool.map(({ calls }) => calls)).toEqual([1])
   })
 
-  it('does not hide another prompt', () => {
-    const report = inspected((teller) => {
+  it('does not hide a different prompt', () => {
+    const report = inspectSession((teller) => {
       teller.user('go')
       const [first] = teller.records
       teller.foreign({ ...first, message: { role: 'user', content: 'and on' } } as SessionRecord)
@@ -111,13 +111,13 @@ describe('a uuid that was there before', () => {
   })
 })
 
-it('side agents are in the totals and have a line of their own, but not in the context', () => {
+it('side agents count in the totals and have a row of their own, but are not part of the context', () => {
   const agent = new Teller('agent')
   agent.user('look for it')
   answer(agent, 'a1', [{ ...read1, id: 'at1' }], { usage: usage(0, 500), model: 'claude-haiku-4-5' })
   const damage = [{ kind: 'torn-line', line: 3, why: 'the last line was cut off' }] as const
   const agents = [{ agent: 'scout', path: 'agent-scout.jsonl', records: read(agent.records), damage }]
-  const report = inspected(story, { agents })
+  const report = inspectSession(story, { agents })
   expect(report).toMatchObject({
     apiCalls: 5,
     toolCalls: 3,
@@ -136,9 +136,9 @@ it('side agents are in the totals and have a line of their own, but not in the c
   expect(report.damaged).toEqual([{ ...damage[0], file: 'agent-scout.jsonl' }])
 })
 
-it('secrets are in none of the texts', () => {
+it('secrets are removed from all texts', () => {
   const secret = `ghp_${'aZ3kQ9xB7mT2'.repeat(3)}`
-  const report = inspected((teller) => {
+  const report = inspectSession((teller) => {
     teller.user(`use ${secret} please`)
     const input = { command: `curl -H "Authorization: Bearer ${secret}" x` }
     answer(teller, 'm1', [{ type: 'tool_use', id: 't1', name: 'Bash', input }], { usage: usage(0, 1) })
@@ -160,10 +160,10 @@ it('secrets are in none of the texts', () => {
   expect(report.firstPrompt).toBe('use [redacted] please')
 })
 
-it('secrets are in no name either', () => {
+it('secrets are removed from names of tools and models', () => {
   const secret = `AKIA${'ABCDEFG234567ABC'}`
   const tool = `mcp__${secret}__x`
-  const report = inspected((teller) => {
+  const report = inspectSession((teller) => {
     teller.user('go')
     const call = { type: 'tool_use', id: 't1', name: tool, input: { query: 'x' } }
     answer(teller, 'm1', [call], { usage: usage(0, 1), model: `own-${secret}` })
@@ -175,8 +175,8 @@ it('secrets are in no name either', () => {
   expect(report.spending[0]?.model).toBe('own-[redacted]')
 })
 
-it('a log of which nothing is an answer has an empty report', () => {
-  const report = inspected((teller) => teller.user('hello?'))
+it('a log without any response has an empty report', () => {
+  const report = inspectSession((teller) => teller.user('hello?'))
   expect(report).toMatchObject({
     apiCalls: 0,
     hitRate: null,
@@ -186,32 +186,32 @@ it('a log of which nothing is an answer has an empty report', () => {
   })
 })
 
-it("a log that broke off says so, its own or an agent's", () => {
+it('the report says why the log, or that of a side agent, could not be read to its end', () => {
   const fault = 'the gzip data ends early: nothing behind this could be read'
   const teller = new Teller()
   story(teller)
-  const rules = () => ({ catalogue: modelCatalogue, dayOf: daysIn('UTC'), seenCalls: new Set<string>() })
-  const log = logOf(teller)
+  const rules = () => ({ catalogue: modelCatalogue, toDay: daysIn('UTC'), seenCalls: new Set<string>() })
+  const log = createLog(teller)
   expect(inspectLog(log, rules()).brokenOff).toBe(null)
   expect(inspectLog({ ...log, fault }, rules()).brokenOff).toBe(fault)
   const agents = [{ agent: 'scout', path: 'agent-scout.jsonl.gz', records: [], damage: [], fault }]
   expect(inspectLog({ ...log, agents }, rules()).brokenOff).toBe(`agent-scout.jsonl.gz: ${fault}`)
 })
 
-it('a thousand faults are enough', () => {
-  const report = inspected((teller) => {
+it('the search for damage stops after a thousand findings', () => {
+  const report = inspectSession((teller) => {
     for (let count = 0; count < 1_200; count += 1) teller.user('x', { parentUuid: 'nobody' })
   })
   expect(report.damaged).toHaveLength(1_001)
   expect(report.damaged.at(-1)?.line).toBe(1_000)
 })
 
-describe('calls beside the conversation, as our own logs tell them', () => {
+describe('calls beside the conversation, which our own logs record', () => {
   const beside = (teller: Teller, id: string, source: string, model = MODEL): void => {
     const modelCall = { id, source, model, usage: usage(1_000_000, 0, { input_tokens: 0, output_tokens: 0 }) }
     teller.notice('model_call', { isMeta: true, modelCall } as Parameters<Teller['notice']>[1])
   }
-  const report = inspected(
+  const report = inspectSession(
     (teller) => {
       teller.user('go')
       answer(teller, 'm1', 'done', { usage: usage(0, 0, { input_tokens: 0, output_tokens: 0 }) })
@@ -221,7 +221,7 @@ describe('calls beside the conversation, as our own logs tell them', () => {
     { format: 'tidemark' },
   )
 
-  it('are on the bill, and those that wrote a summary apart', () => {
+  it('count in the costs, with those for summaries also listed separately', () => {
     expect([report.apiCalls, report.usage.cacheRead, report.models]).toEqual([
       3,
       2_000_000,
@@ -230,7 +230,7 @@ describe('calls beside the conversation, as our own logs tell them', () => {
     expect([report.costUsd, report.money.spentOnCompaction]).toEqual([0.6, 0.5])
   })
 
-  it('are no part of its context', () => {
+  it('are not part of the context', () => {
     expect([report.peakContextTokens, report.context.points]).toEqual([0, []])
   })
 })

@@ -1,12 +1,12 @@
 import type { LogFormat } from '@tidemark/wire'
 import type { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { answer, inspected, MODEL, read1, story, usage } from '../../test/inspected.ts'
+import { answer, inspectSession, MODEL, read1, story, usage } from '../../test/inspected.ts'
 
-describe('a session', () => {
-  const report = inspected(story)
+describe('the report of a session', () => {
+  const report = inspectSession(story)
 
-  it('is counted: a response on several lines once, with its fullest usage, and no error of the host', () => {
+  it('counts a response on several lines once, with its final usage, and no error message of the host', () => {
     const { apiCalls, toolCalls, userMessages, firstPrompt, models, records } = report
     expect({ apiCalls, toolCalls, userMessages, firstPrompt, models, records }).toEqual({
       apiCalls: 4,
@@ -20,7 +20,7 @@ describe('a session', () => {
     expect(report.hitRate).toBe(0.5711)
   })
 
-  it('has its context curve, with the acts where they fell', () => {
+  it('has the context curve, with compactions and clearings at their positions', () => {
     expect(report.peakContextTokens).toBe(21_010)
     expect(report.context.points.map(({ tokens }) => tokens)).toEqual([20_010, 21_010, 21_010, 8_010])
     expect(report.context).toMatchObject({ window: 200_000, windowFrom: 'catalogue', autoCompact: 167_000 })
@@ -32,7 +32,7 @@ describe('a session', () => {
     ])
   })
 
-  it('is priced by class', () => {
+  it('has the cost of each token class', () => {
     const [input, cacheRead, write5m, output] = [40 * 5, 40_000 * 0.5, 30_000 * 6.25, 400 * 25].map(
       (x) => x / 1e6,
     )
@@ -58,10 +58,10 @@ describe('a session', () => {
     ])
   })
 
-  it('has what its clearing made necessary to process again, which is no break', () => {
+  it('has the cost of a clearing, which is not a cache break', () => {
     const { cacheBreaks, clearingCosts, money } = report
     expect(cacheBreaks).toEqual([])
-    // What the first call wrote stands in front of the result that was cleared: 15,000 of its 20,000 were read.
+    // The first call wrote 20,000 tokens in front of the cleared result; 15,000 of them were read.
     expect(clearingCosts).toEqual([
       {
         at: expect.any(String),
@@ -74,7 +74,7 @@ describe('a session', () => {
     expect([money.lostToBreaks, money.shareLostToBreaks, money.spentOnClearings]).toEqual([0, 0, 0.02875])
   })
 
-  it('says what filled it, and what was read twice', () => {
+  it('shows what filled the context, and which file was read twice', () => {
     const { total, ...parts } = report.tokensByClass
     expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBe(total)
     expect(report.byTool).toEqual([
@@ -98,7 +98,7 @@ describe('a session', () => {
     )
   })
 
-  it('leaves turns behind acts out of the estimator, and counts them', () => {
+  it('leaves turns after a compaction or clearing out of the estimator error, and counts them', () => {
     expect(report.estimator.turns).toBe(1)
     expect(report.estimator.excluded).toEqual([
       { reason: 'clearing', count: 1 },
@@ -106,13 +106,13 @@ describe('a session', () => {
     ])
   })
 
-  it('has nothing damaged', () => {
+  it('has no damage for an intact log', () => {
     expect(report.damaged).toEqual([])
   })
 })
 
-describe('a session whose cache broke', () => {
-  const broken = inspected((teller) => {
+describe('the report of a session with a cache break', () => {
+  const broken = inspectSession((teller) => {
     teller.user('please fix the login')
     answer(teller, 'm1', 'I look.', { usage: usage(0, 20_000) })
     teller.user('and the tests?')
@@ -121,7 +121,7 @@ describe('a session whose cache broke', () => {
   // 15,000 tokens written at $6.25 a million where they could have been read at $0.50.
   const costUsd = 0.08625
 
-  it('says when, how much, what it cost and why', () => {
+  it('has the time, tokens, cost and cause of the break', () => {
     expect(broken.cacheBreaks).toEqual([
       {
         at: expect.any(String),
@@ -135,7 +135,7 @@ describe('a session whose cache broke', () => {
     ])
   })
 
-  it('has it in its money, and in that of the day and model', () => {
+  it('includes the break in the costs of the session, and of its day and model', () => {
     const { money, costUsd: spent, spending } = broken
     expect(money.spent).toBe(spent)
     expect(money.lostToBreaks).toBe(costUsd)
@@ -146,15 +146,15 @@ describe('a session whose cache broke', () => {
   })
 })
 
-describe('output', () => {
+describe('the number of output tokens', () => {
   const long = { type: 'text', text: 'A long answer in plain words. '.repeat(100) }
   const tell = (output: number) => (teller: Teller) => {
     teller.user('go')
     answer(teller, 'm1', [long], { usage: usage(0, 0, { output_tokens: output }) })
   }
 
-  it('is estimated where the log has less than half of what the text comes to', () => {
-    const report = inspected(tell(1))
+  it('is estimated when the log has less than half of the estimate for the text', () => {
+    const report = inspectSession(tell(1))
     expect(report).toMatchObject({ outputEstimated: true, outputEstimatedCalls: 1 })
     expect(report.usage.output).toBe(1)
     expect(report.outputTokensEstimated).toBeGreaterThan(500)
@@ -162,17 +162,17 @@ describe('output', () => {
   })
 
   it.each<[string, number, LogFormat]>([
-    ['it is near enough', 600, 'claude-code'],
+    ['it is close to the estimate', 600, 'claude-code'],
     ['another program wrote the log', 1, 'tidemark'],
-  ])('is believed where %s', (_why, output, format) => {
-    const report = inspected(tell(output), { format })
+  ])('is taken from the log when %s', (_why, output, format) => {
+    const report = inspectSession(tell(output), { format })
     expect(report).toMatchObject({ outputEstimated: false, outputTokensEstimated: output })
   })
 })
 
-describe('what is not known', () => {
-  it('makes the cost null, and says of which model', () => {
-    const report = inspected((teller) => {
+describe('unknown figures', () => {
+  it('make the cost null, and the report names the model without prices', () => {
+    const report = inspectSession((teller) => {
       teller.user('go')
       answer(teller, 'm1', 'yes', { usage: usage(10, 10) })
       answer(teller, 'm2', 'no', { model: 'llama-x', usage: usage(20, 10) })
@@ -183,17 +183,20 @@ describe('what is not known', () => {
     expect(report.models).toEqual([MODEL, 'llama-x'])
   })
 
-  it.each([undefined, { input_tokens: 1e300, output_tokens: 1 }])('usage %j counts as none', (used) => {
-    const report = inspected((teller) => {
-      teller.user('go')
-      answer(teller, 'm1', 'yes', used === undefined ? {} : { usage: used })
-    })
-    expect(report).toMatchObject({ apiCalls: 1, callsWithoutUsage: 1, costUsd: null, hitRate: null })
-    expect(report.context.points).toEqual([])
-  })
+  it.each([undefined, { input_tokens: 1e300, output_tokens: 1 }])(
+    'include usage %j, which counts as none',
+    (used) => {
+      const report = inspectSession((teller) => {
+        teller.user('go')
+        answer(teller, 'm1', 'yes', used === undefined ? {} : { usage: used })
+      })
+      expect(report).toMatchObject({ apiCalls: 1, callsWithoutUsage: 1, costUsd: null, hitRate: null })
+      expect(report.context.points).toEqual([])
+    },
+  )
 
-  it('is no call of Codex: what it did not count was broken off', () => {
-    const report = inspected(
+  it('are no calls in a Codex log: a response without usage was interrupted', () => {
+    const report = inspectSession(
       (teller) => {
         teller.user('go')
         answer(teller, 'm1', [read1], {})

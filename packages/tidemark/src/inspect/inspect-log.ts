@@ -12,16 +12,16 @@ import { type DayOf, reportSpending } from './spending.ts'
 
 export interface InspectRules {
   readonly catalogue: Catalogue
-  readonly dayOf: DayOf
+  readonly toDay: DayOf
   /** Keys of the calls that earlier files contain. `inspectLog` adds those of this log. */
   readonly seenCalls: Set<string>
 }
 
 /** Reads everything the report has off the log, then removes secrets from every text and name in it. */
-export function inspectLog(log: ReadLog, { catalogue, dayOf, seenCalls }: InspectRules): SessionReport {
+export function inspectLog(log: ReadLog, { catalogue, toDay, seenCalls }: InspectRules): SessionReport {
   const records: readonly SessionRecord[] = log.records.map(({ record }) => record)
-  const identity = identityOf(log)
-  const damaged = damagedPlaces(log)
+  const identity = describeLog(log)
+  const damaged = listDamage(log)
   const prompts = promptsIn(records)
 
   // The API calls. Calls that an earlier file contains are left out of all counts and costs.
@@ -46,7 +46,7 @@ export function inspectLog(log: ReadLog, { catalogue, dayOf, seenCalls }: Inspec
   const estimate = ({ model: id, blocks }: Call): number =>
     blocks.reduce((sum, block) => sum + estimates.forModel(id).estimator.block(block), 0)
   const pricing = { catalogue, format: log.format, estimate }
-  const spending = reportSpending(countedCalls, cacheReport, pricing, dayOf)
+  const spending = reportSpending(countedCalls, cacheReport, pricing, toDay)
 
   return redactAll({
     ...identity,
@@ -68,7 +68,7 @@ export function inspectLog(log: ReadLog, { catalogue, dayOf, seenCalls }: Inspec
 }
 
 /** Which file and session this is, when it ran, and whether the log could be read to its end. */
-function identityOf({ path, format, records, meta, agents, fault }: ReadLog) {
+function describeLog({ path, format, records, meta, agents, fault }: ReadLog) {
   const { sessionId, cwd, startedAt, endedAt } = meta
   const durationMs =
     startedAt === null || endedAt === null ? Number.NaN : Date.parse(endedAt) - Date.parse(startedAt)
@@ -89,8 +89,8 @@ function identityOf({ path, format, records, meta, agents, fault }: ReadLog) {
 }
 
 /** Damaged lines and broken links between records, by line; those in the files of side agents come last. */
-function damagedPlaces({ records, damage, agents }: ReadLog): readonly DamagedPlace[] {
-  const own = [...damage, ...structuralDamage(records)].sort((one, other) => one.line - other.line)
+function listDamage({ records, damage, agents }: ReadLog): readonly DamagedPlace[] {
+  const own = [...damage, ...findStructuralDamage(records)].sort((one, other) => one.line - other.line)
   return [
     ...own.map(({ kind, line, why }) => ({ kind, line, why })),
     ...agents.flatMap(({ path, damage: found }) =>
@@ -103,7 +103,7 @@ function damagedPlaces({ records, damage, agents }: ReadLog): readonly DamagedPl
 const MAX_STRUCTURAL_DAMAGE = 1_000
 
 /** What is wrong between the records: missing parents, repeated uuids, boundaries that name unknown records. */
-function structuralDamage(records: readonly ReadRecord[]): readonly Damage[] {
+function findStructuralDamage(records: readonly ReadRecord[]): readonly Damage[] {
   let session = emptySession()
   for (const { record, line } of records) {
     session = reduce(session, record, line)

@@ -33,11 +33,11 @@ describe('lifetimeOf', () => {
       usage: unsplit,
       ttl: '30m',
     },
-    { name: 'nothing told', model: 'gpt-5.4', usage: {}, ttl: 'some 10 minutes' },
-    { name: 'nothing told of a marked model', model: 'gpt-6-sol', usage: {}, ttl: '30m' },
-    { name: 'an unknown model that writes', model: 'no-such-model', usage: unsplit, ttl: '5m' },
+    { name: 'nothing reported', model: 'gpt-5.4', usage: {}, ttl: 'some 10 minutes' },
+    { name: 'nothing reported for a model with markers', model: 'gpt-6-sol', usage: {}, ttl: '30m' },
+    { name: 'an unknown model that reports writes', model: 'no-such-model', usage: unsplit, ttl: '5m' },
     {
-      name: 'an unknown model that tells nothing',
+      name: 'an unknown model that reports nothing',
       model: 'no-such-model',
       usage: {},
       ttl: 'some 10 minutes',
@@ -46,7 +46,7 @@ describe('lifetimeOf', () => {
     expect(lifetimeOf(call(model, usage), cacheOf(model), null).ttl).toBe(ttl)
   })
 
-  it('stays what it was where a call does not say', () => {
+  it('stays as before when a call does not report it', () => {
     const model = 'claude-opus-4-5'
     expect(lifetimeOf(call(model, unsplit), cacheOf(model), HOUR)).toEqual(HOUR)
     expect(lifetimeOf(call(model, split(0, 0)), cacheOf(model), HOUR)).toEqual(HOUR)

@@ -34,7 +34,7 @@ export interface Moment {
   /** When the request was sent, in milliseconds, as near as the log shows it; 0 when unknown. */
   readonly at: number
   readonly flat: Flat
-  readonly prefix: Prefix
+  readonly prefix: LoggedPrefix
   readonly settings: TurnSettings
   /** Uuid of the last compaction or clearing in the context; null for none. */
   readonly act: string | null
@@ -43,12 +43,12 @@ export interface Moment {
 }
 
 /** System prompt, tools and parameters, as far as the log records them. */
-interface Prefix extends Pick<SentRequest, 'tools' | 'system'> {
+interface LoggedPrefix extends Pick<SentRequest, 'tools' | 'system'> {
   /** Null when the log does not record them. */
   readonly parameters: JsonObject | null
 }
 
-const UNTOLD_PREFIX: Prefix = { tools: [], system: [], parameters: null }
+const UNKNOWN_PREFIX: LoggedPrefix = { tools: [], system: [], parameters: null }
 
 /** In the order of the log. Calls without usage are skipped: what they read from the cache is unknown. */
 export function* momentsOf(records: readonly ReadRecord[], calls: readonly Call[]): Generator<Moment> {
@@ -58,7 +58,7 @@ export function* momentsOf(records: readonly ReadRecord[], calls: readonly Call[
   let session = emptySession()
   let view = emptyView()
   let flat = flatten(view)
-  let prefix = UNTOLD_PREFIX
+  let prefix = UNKNOWN_PREFIX
   let since: ReadRecord[] = []
   for (const read of records) {
     const key = keyOf(read.record)
@@ -68,18 +68,18 @@ export function* momentsOf(records: readonly ReadRecord[], calls: readonly Call[
       view = advance(view, session)
       flat = flatten(view, flat)
       const act = view.acts.at(-1)?.uuid ?? null
-      yield { call, ...read, at: sentAt(since, call), flat, prefix, settings, act, since }
+      yield { call, ...read, at: estimateSendTime(since, call), flat, prefix, settings, act, since }
       since = []
     }
     since.push(read)
     settings = readSettings(read)
-    prefix = prefixBy(read.record, prefix)
+    prefix = updatePrefix(read.record, prefix)
     session = reduce(session, read.record)
   }
 }
 
 /** The newest user message or attachment before the response began; the response's own time when there is none. */
-function sentAt(since: readonly ReadRecord[], call: Call): number {
+function estimateSendTime(since: readonly ReadRecord[], call: Call): number {
   const parseTime = (text: unknown): number => (typeof text === 'string' ? Date.parse(text) || 0 : 0)
   const answeredAt = parseTime(call.at)
   const inputs = since.filter(({ record }) => record.type === 'user' || record.type === 'attachment')
@@ -91,7 +91,7 @@ function sentAt(since: readonly ReadRecord[], call: Call): number {
 }
 
 /** Our own logs record the whole prefix with each snapshot (`epoch`), and changed parameters with each `delta`. */
-function prefixBy(record: SessionRecord, before: Prefix): Prefix {
+function updatePrefix(record: SessionRecord, before: LoggedPrefix): LoggedPrefix {
   const { epoch, delta } = record as { readonly epoch?: Epoch; readonly delta?: Delta }
   if (record.type !== 'system') return before
   if (!Array.isArray(epoch?.tools) || !Array.isArray(epoch.sections)) {
@@ -170,7 +170,7 @@ function createSettingsReader(): (read: ReadRecord) => TurnSettings {
     const isLoaded = typeof loadedBy === 'string' && skillCalls.has(loadedBy)
     const isSkill = record.isMeta === true && (isLoaded || isAfterCommand)
     if (isSkill) settings = { thinking: null, isSkill, line }
-    else if (isPrompt(record)) {
+    else if (isTypedPrompt(record)) {
       const thinking = isObject(thinkingMetadata) ? JSON.stringify(thinkingMetadata) : null
       settings = { thinking, isSkill, line }
     }
@@ -188,7 +188,7 @@ interface LoggedUserFields {
 }
 
 /** Text that the user typed, not tool results. */
-function isPrompt(record: SessionRecord): boolean {
+function isTypedPrompt(record: SessionRecord): boolean {
   if (typedText(record) === null || !isKnown(record) || record.type !== 'user') return false
   return !blocksOf(record.message.content).some(isToolResult)
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { CacheBreak, ClearingCost } from './report.ts'
 import { daysIn, moneyLost, moneySpent, type PricedCall, priceLogged } from './spending.ts'
 
-function priced(usage: Usage, estimated = 0): PricedCall {
+function priceUsage(usage: Usage, estimated = 0): PricedCall {
   const call = {
     key: 'k',
     model: 'claude-opus-4-6',
@@ -27,32 +27,36 @@ const run = (input: number, read = 0) => ({
   output_tokens: 0,
 })
 
-describe('what the cache saved', () => {
+describe('the amount saved by the cache is', () => {
   it.each([
-    ['nothing where nothing was cached, at whatever speed', { ...run(1_000_000), speed: 'fast' }, 0],
-    ['at standard speed', run(0, 100_000), (100_000 * 4.5) / 1e6],
-    ['each run at its own step', { ...run(0), iterations: [run(0, 150_000), run(0, 150_000)] }, 1.35],
+    ['zero when nothing was cached, at any speed', { ...run(1_000_000), speed: 'fast' }, 0],
+    ['the difference to the input price', run(0, 100_000), (100_000 * 4.5) / 1e6],
+    [
+      'computed for each iteration at its own price tier',
+      { ...run(0), iterations: [run(0, 150_000), run(0, 150_000)] },
+      1.35,
+    ],
   ])('%s', (_, usage, saved) => {
-    expect(moneySpent([priced(usage)]).savedByCache).toBe(saved)
+    expect(moneySpent([priceUsage(usage)]).savedByCache).toBe(saved)
   })
 
-  it('at another speed in the proportion of its price', () => {
-    const [standard, fast] = ['standard', 'fast'].map((speed) => priced({ ...run(0, 100_000), speed }))
+  it('scaled like the price at another speed', () => {
+    const [standard, fast] = ['standard', 'fast'].map((speed) => priceUsage({ ...run(0, 100_000), speed }))
     const factor = (fast?.money.total ?? 0) / (standard?.money.total ?? 0)
     expect(factor).toBeGreaterThan(1)
     expect(fast?.saved).toBeCloseTo((standard?.saved ?? 0) * factor, 12)
   })
 })
 
-describe('output that the log has from the start of the stream', () => {
+describe('output tokens logged at the start of the stream', () => {
   it.each([
-    ['no list', undefined, true],
-    ['an empty list of runs', [], true],
-    ['a list of nothing', [null], true],
-    ['runs', [run(5)], false],
-  ])('is mended where there is %s: %j', (_, iterations, isMended) => {
+    ['no list of iterations', undefined, true],
+    ['an empty list', [], true],
+    ['a list without iterations', [null], true],
+    ['an iteration', [run(5)], false],
+  ])('with %s are replaced by the estimate only where they may be wrong: %j', (_, iterations, isReplaced) => {
     const usage = { input_tokens: 5, output_tokens: 1, ...(iterations === undefined ? {} : { iterations }) }
-    expect(priced(usage as Usage, 500).isOutputEstimated).toBe(isMended)
+    expect(priceUsage(usage as Usage, 500).isOutputEstimated).toBe(isReplaced)
   })
 })
 
@@ -69,7 +73,7 @@ it.each([':/etc/localtime', ''])("a zone of %j is the machine's own", (zone) => 
   expect(daysIn(zone)(at)).toBe(daysIn()(at))
 })
 
-function broken(costUsd: number | null): CacheBreak {
+function createBreak(costUsd: number | null): CacheBreak {
   return {
     at: '2026-03-09',
     tokensRewritten: 3_000,
@@ -81,14 +85,14 @@ function broken(costUsd: number | null): CacheBreak {
   }
 }
 
-function cleared(costUsd: number | null): ClearingCost {
+function createClearing(costUsd: number | null): ClearingCost {
   return { at: '2026-03-09', tokensRewritten: 3_000, costUsd, breakEvenCalls: null, model: 'm' }
 }
 
 describe('moneyLost', () => {
   it.each([
     {
-      name: 'breaks are added up, and their share told',
+      name: 'breaks are added up, with their share of the cost',
       breaks: [0.25, 0.2],
       clearings: [],
       spent: 1.125,
@@ -97,7 +101,7 @@ describe('moneyLost', () => {
       cleared: 0,
     },
     {
-      name: 'clearings are told apart',
+      name: 'clearings are counted separately',
       breaks: [0.2],
       clearings: [0.1, 0.3],
       spent: 2,
@@ -117,7 +121,7 @@ describe('moneyLost', () => {
       cleared: null,
     },
     {
-      name: 'the bill is not known',
+      name: 'the total cost is unknown',
       breaks: [0.2],
       clearings: [],
       spent: null,
@@ -127,8 +131,8 @@ describe('moneyLost', () => {
     },
   ])('$name', ({ breaks, clearings, spent, lost, share, cleared: paid }) => {
     const found = {
-      cacheBreaks: breaks.map(broken),
-      clearingCosts: clearings.map(cleared),
+      cacheBreaks: breaks.map(createBreak),
+      clearingCosts: clearings.map(createClearing),
       hourWouldSave: null,
     }
     expect(moneyLost(found, spent)).toEqual({

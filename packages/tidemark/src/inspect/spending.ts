@@ -38,12 +38,12 @@ export function reportSpending(
   calls: readonly Call[],
   cacheReport: CacheReport,
   pricing: Pricing,
-  dayOf: DayOf,
+  toDay: DayOf,
 ): Pick<SessionReport, SpendingFields> {
   const priced = calls.map((call) => priceLogged(call, pricing))
   const money = moneySpent(priced)
   const summaries = priced.filter(({ call }) => call.source === COMPACTION)
-  const spentOnCompaction = dollars(sumMoney(summaries).total)
+  const spentOnCompaction = dollars(sumCosts(summaries).total)
   const estimatedCalls = priced.filter(({ isOutputEstimated }) => isOutputEstimated).length
   return {
     costUsd: money.spent,
@@ -51,8 +51,8 @@ export function reportSpending(
     outputEstimated: estimatedCalls > 0,
     outputEstimatedCalls: estimatedCalls,
     outputTokensEstimated: priced.reduce((sum, { tokens }) => sum + tokens.output, 0),
-    spending: spendingTable(priced, cacheReport, dayOf),
-    agents: agentReports(priced),
+    spending: listSpending(priced, cacheReport, toDay),
+    agents: listAgentReports(priced),
   }
 }
 
@@ -86,19 +86,19 @@ export function priceLogged(call: Call, { catalogue, format, estimate }: Pricing
 }
 
 export function moneySpent(calls: readonly PricedCall[]): MoneySpent {
-  const money = sumMoney(calls)
+  const money = sumCosts(calls)
   const saved = calls.reduce<number | null>((sum, call) => plus(sum, call.saved), 0)
   const tokens = calls.reduce((sum, call) => addTokens(sum, call.tokens), NO_TOKENS)
-  const one = (kind: PriceClass) => ({ tokens: tokens[kind], usd: dollars(money.byClass[kind]) })
+  const toClassPrice = (kind: PriceClass) => ({ tokens: tokens[kind], usd: dollars(money.byClass[kind]) })
   return {
     spent: dollars(money.total),
     pricedUsd: dollars(money.priced) ?? 0,
     byClass: {
-      input: one('input'),
-      cacheRead: one('cacheRead'),
-      write5m: one('write5m'),
-      write1h: one('write1h'),
-      output: one('output'),
+      input: toClassPrice('input'),
+      cacheRead: toClassPrice('cacheRead'),
+      write5m: toClassPrice('write5m'),
+      write1h: toClassPrice('write1h'),
+      output: toClassPrice('output'),
     },
     feesUsd: dollars(money.fees),
     savedByCache: dollars(saved),
@@ -107,7 +107,7 @@ export function moneySpent(calls: readonly PricedCall[]): MoneySpent {
   }
 }
 
-function sumMoney(calls: readonly PricedCall[]): Money {
+function sumCosts(calls: readonly PricedCall[]): Money {
   return calls.reduce((sum, { money }) => addMoney(sum, money), NO_MONEY)
 }
 
@@ -123,14 +123,14 @@ export function plus(one: number | null, other: number | null): number | null {
 
 /** What cache breaks and clearings cost. `spent`: the cost of all calls of the log; null when unknown. */
 export function moneyLost({ cacheBreaks, clearingCosts }: CacheReport, spent: number | null): MoneyLost {
-  const costOf = (costs: readonly { readonly costUsd: number | null }[]): number | null =>
+  const totalCost = (costs: readonly { readonly costUsd: number | null }[]): number | null =>
     dollars(costs.reduce<number | null>((sum, { costUsd }) => plus(sum, costUsd), 0))
-  const lost = costOf(cacheBreaks)
+  const lost = totalCost(cacheBreaks)
   const share = spent === null || lost === null || spent === 0 ? null : Math.round((lost / spent) * 1e4) / 1e4
-  return { lostToBreaks: lost, shareLostToBreaks: share, spentOnClearings: costOf(clearingCosts) }
+  return { lostToBreaks: lost, shareLostToBreaks: share, spentOnClearings: totalCost(clearingCosts) }
 }
 
-interface Row {
+interface SpendingRow {
   readonly day: string | null
   readonly model: string
   apiCalls: number
@@ -142,33 +142,33 @@ interface Row {
 }
 
 /** One row for each day and model. Totals over many sessions are sums of these rows. */
-function spendingTable(
+function listSpending(
   calls: readonly PricedCall[],
   { cacheBreaks, clearingCosts }: CacheReport,
-  dayOf: DayOf,
+  toDay: DayOf,
 ): readonly Spending[] {
-  const rows = new Map<string, Row>()
-  const rowFor = ({ at, model }: Pick<CacheBreak, 'at' | 'model'>): Row => {
-    const day = dayOf(at)
+  const rows = new Map<string, SpendingRow>()
+  const findRow = ({ at, model }: Pick<CacheBreak, 'at' | 'model'>): SpendingRow => {
+    const day = toDay(at)
     const key = `${day}\n${model}`
     const none = { apiCalls: 0, usage: NO_USAGE, money: NO_MONEY, cacheBreaks: 0, lost: 0, cleared: 0 }
-    const row: Row = rows.get(key) ?? { day, model, ...none }
+    const row: SpendingRow = rows.get(key) ?? { day, model, ...none }
     rows.set(key, row)
     return row
   }
   for (const { call, money } of calls) {
-    const row = rowFor(call)
+    const row = findRow(call)
     row.apiCalls += 1
     row.usage = addUsage(row.usage, usageOf(call.usage))
     row.money = addMoney(row.money, money)
   }
   for (const found of cacheBreaks) {
-    const row = rowFor(found)
+    const row = findRow(found)
     row.cacheBreaks += 1
     row.lost = plus(row.lost, found.costUsd)
   }
   for (const found of clearingCosts) {
-    const row = rowFor(found)
+    const row = findRow(found)
     row.cleared = plus(row.cleared, found.costUsd)
   }
   return [...rows.values()].map(({ money, lost, cleared, ...row }) => ({
@@ -180,12 +180,12 @@ function spendingTable(
 }
 
 /** The side agents of a session, in the order of their first calls. */
-function agentReports(priced: readonly PricedCall[]): readonly AgentReport[] {
+function listAgentReports(priced: readonly PricedCall[]): readonly AgentReport[] {
   const byAgent = Map.groupBy(priced, ({ call }) => call.agent)
   return [...byAgent].flatMap(([id, group]) => {
     if (id === null) return []
     const usage = sumUsage(group.map(({ call }) => call))
-    return [{ id, apiCalls: group.length, usage, costUsd: dollars(sumMoney(group).total) }]
+    return [{ id, apiCalls: group.length, usage, costUsd: dollars(sumCosts(group).total) }]
   })
 }
 
@@ -194,7 +194,7 @@ export type DayOf = (at: string) => string | null
 
 /** `timeZone`: a name such as `Europe/Berlin`; the machine's own when absent or unknown. */
 export function daysIn(timeZone?: string): DayOf {
-  const format = dayFormat(timeZone) ?? dayFormat()
+  const format = createDateFormat(timeZone) ?? createDateFormat()
   return (at) => {
     const time = Date.parse(at)
     return Number.isNaN(time) ? null : (format?.format(time) ?? null)
@@ -202,7 +202,7 @@ export function daysIn(timeZone?: string): DayOf {
 }
 
 /** Null for an unknown zone: `TZ` may hold values that only a C library understands. */
-function dayFormat(timeZone?: string): Intl.DateTimeFormat | null {
+function createDateFormat(timeZone?: string): Intl.DateTimeFormat | null {
   const zone = timeZone === undefined || timeZone === '' ? {} : { timeZone }
   try {
     return new Intl.DateTimeFormat('en-CA', { ...zone, year: 'numeric', month: '2-digit', day: '2-digit' })

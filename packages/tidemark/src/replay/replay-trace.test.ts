@@ -14,31 +14,31 @@ function profile(model: string) {
 
 const opus = profile('claude-opus-4-5')
 
-function replayed(calls: readonly TraceCall[], rules = opus) {
+function forecastCalls(calls: readonly TraceCall[], rules = opus) {
   return replayTrace(traceOf(calls), rules).calls.map(({ why, foreseen }) => [why, foreseen])
 }
 
-/** 20,000 in front, a prompt of 1,000 and an answer of 200. */
+/** A prefix of 20,000 tokens, a prompt of 1,000 and a response of 200. */
 const first = callAt(0, { input: 3, written: 20_997 }, { added: [prompt(1_000)], outputTokens: 200 })
-/** Goes on from it, and says that nothing was read: no forecast may come from that. */
+/** The next call. Its usage reports no cache read, so a correct forecast cannot come from it. */
 const next = (seconds: number, added: readonly TracePiece[] = [result(500)]) =>
   callAt(seconds, { input: 3, written: 21_697 }, { added, outputTokens: 100 })
 
 describe('replayTrace', () => {
-  it('gives the first call what it found, and foresees that the next reads all that it left', () => {
-    expect(replayed([first, next(10)])).toEqual([
+  it('takes the cache read of the first call from its usage, and forecasts that the next call reads all it wrote', () => {
+    expect(forecastCalls([first, next(10)])).toEqual([
       ['given', 0],
       ['warm', 20_997],
     ])
   })
 
-  it('takes what the first call found from its usage', () => {
+  it('takes a cache read of the first call that other sessions left', () => {
     const found = callAt(
       0,
       { input: 3, read: 16_000, written: 4_997 },
       { added: [prompt(1_000)], outputTokens: 200 },
     )
-    expect(replayed([found, next(10)])).toEqual([
+    expect(forecastCalls([found, next(10)])).toEqual([
       ['given', 16_000],
       ['warm', 20_997],
     ])
@@ -47,43 +47,43 @@ describe('replayTrace', () => {
   it.each([
     { seconds: 299, expected: ['warm', 20_997] },
     { seconds: 300, expected: ['expired', 0] },
-  ])('knows when entries lapse: after $seconds s', ({ seconds, expected }) => {
-    expect(replayed([first, next(seconds)]).at(-1)).toEqual(expected)
+  ])('knows when cache entries expire: after $seconds s', ({ seconds, expected }) => {
+    expect(forecastCalls([first, next(seconds)]).at(-1)).toEqual(expected)
   })
 
-  it('keeps alive what is used', () => {
+  it('extends the life of entries that are read', () => {
     const calls = [first, next(200), callAt(400, { written: 22_000 }, { added: [result(200)] })]
-    expect(replayed(calls).at(-1)).toEqual(['warm', 21_697])
+    expect(forecastCalls(calls).at(-1)).toEqual(['warm', 21_697])
   })
 
-  it('looks back as far as a marker does', () => {
-    // What the system prompt comes to is read off between figures that usage told, by what the trace says it weighs.
+  it('looks back as far as a cache marker does', () => {
+    // The size of the system prompt lies between reported figures and is interpolated by the weights of the trace.
     const many = Array.from({ length: 25 }, () => host(20))
-    expect(replayed([first, next(10, many)]).at(-1)).toEqual(['out-of-reach', 19_997])
+    expect(forecastCalls([first, next(10, many)]).at(-1)).toEqual(['out-of-reach', 19_997])
     const results = Array.from({ length: 25 }, () => result(20))
-    expect(replayed([first, next(10, results)]).at(-1)).toEqual(['warm', 20_997])
+    expect(forecastCalls([first, next(10, results)]).at(-1)).toEqual(['warm', 20_997])
   })
 
-  it('foresees no more than the front where the conversation shrank', () => {
+  it('forecasts no more than the prefix when the conversation shrank', () => {
     const shrunk = callAt(20, { written: 20_700 }, { added: [result(10)] })
-    expect(replayed([first, next(10), shrunk]).at(-1)?.[0]).toBe('rewritten')
-    expect(Number(replayed([first, next(10), shrunk]).at(-1)?.[1])).toBeCloseTo(20_000, -2)
+    expect(forecastCalls([first, next(10), shrunk]).at(-1)?.[0]).toBe('rewritten')
+    expect(Number(forecastCalls([first, next(10), shrunk]).at(-1)?.[1])).toBeCloseTo(20_000, -2)
   })
 
-  it('foresees all that is left where the thinking of a finished turn went', () => {
+  it('forecasts everything that remains when the thinking of a finished turn was dropped', () => {
     const prompted = callAt(20, { input: 3, written: 21_597 }, { added: [prompt(50)] })
-    expect(replayed([first, next(10), prompted], profile('claude-sonnet-4-5')).at(-1)).toEqual([
+    expect(forecastCalls([first, next(10), prompted], profile('claude-sonnet-4-5')).at(-1)).toEqual([
       'warm',
       21_547,
     ])
   })
 
-  it('leaves calls without figures out', () => {
-    expect(replayed([callAt(0, {}), first, callAt(5, {}), next(10)])).toHaveLength(2)
+  it('leaves out calls without usage', () => {
+    expect(forecastCalls([callAt(0, {}), first, callAt(5, {}), next(10)])).toHaveLength(2)
     expect(replayTrace(traceOf([]), opus).calls).toEqual([])
   })
 
-  it('never foresees more than was sent before, whatever the trace', () => {
+  it('never forecasts more than was sent before, for any trace', () => {
     const piece = fc.record({
       kind: fc.constantFrom('result' as const, 'prompt' as const, 'host' as const),
       tokens: fc.nat(5_000),
@@ -97,9 +97,9 @@ describe('replayTrace', () => {
     })
     fc.assert(
       fc.property(fc.array(call, { maxLength: 12 }), (calls) => {
-        const told = calls.filter((each) => countSentTokens(each) > 0)
+        const sentCalls = calls.filter((each) => countSentTokens(each) > 0)
         for (const [index, { foreseen, sent, why }] of replayTrace(traceOf(calls), opus).calls.entries()) {
-          const largest = Math.max(0, ...told.slice(0, index).map(countSentTokens))
+          const largest = Math.max(0, ...sentCalls.slice(0, index).map(countSentTokens))
           expect(foreseen).toBeLessThanOrEqual(why === 'given' ? sent : Math.min(sent, largest))
         }
       }),
@@ -111,7 +111,7 @@ describe('replayTrace', () => {
 const keeps = createProfile({ thinking: { stripsFinishedTurns: false } })
 const strips = createProfile({ thinking: { stripsFinishedTurns: true } })
 
-/** A turn of two answers, 900 tokens said in it, and a third call of so many tokens. */
+/** A finished turn of two responses with 900 output tokens, then a call that sends `sent` tokens. */
 function third(sent: number, added: readonly TracePiece[]) {
   return [
     callAt(0, { written: 9_000 }, { added: [prompt(10)], outputTokens: 5_000 }),
@@ -125,14 +125,14 @@ describe('isRewritten', () => {
   it.each([
     { name: 'it grew', sent: 15_600, added: [prompt(50)], kept: false, stripped: false },
     {
-      name: 'it shrank at a prompt by what may have been thought',
+      name: 'it shrank at a prompt by no more than the thinking of the turn',
       sent: 14_900,
       added: [prompt(50)],
       kept: true,
       stripped: false,
     },
     {
-      name: 'it shrank at a prompt by more than was said',
+      name: 'it shrank at a prompt by more than the output of the turn',
       sent: 14_600,
       added: [prompt(50)],
       kept: true,
@@ -144,13 +144,13 @@ describe('isRewritten', () => {
     expect([isRewritten(calls, 3, keeps), isRewritten(calls, 3, strips)]).toEqual([kept, stripped])
   })
 
-  it('never at the first call', () => {
+  it('is never true of the first call', () => {
     expect(isRewritten(third(1, []), 0, keeps)).toBe(false)
   })
 })
 
-/** Pauses in seconds, and whether what was there before was read behind them. */
-function found(...pauses: readonly (readonly [seconds: number, isRead: boolean])[]) {
+/** Pauses in seconds, and whether the prefix was still read after each. */
+function detectTtl(...pauses: readonly (readonly [seconds: number, isRead: boolean])[]) {
   let seconds = 0
   const calls = pauses.map(([pause, isRead]) => {
     seconds += pause
@@ -166,7 +166,7 @@ function found(...pauses: readonly (readonly [seconds: number, isRead: boolean])
 describe('detectCacheTtl', () => {
   it.each([
     {
-      name: 'no pause that tells',
+      name: 'no conclusive pause',
       pauses: [
         [300, true],
         [3_601, false],
@@ -193,20 +193,20 @@ describe('detectCacheTtl', () => {
       expected: ['5m', 1, 1],
     },
   ] as const)('$name: $expected', ({ pauses, expected }) => {
-    expect(found(...pauses)).toEqual(expected)
+    expect(detectTtl(...pauses)).toEqual(expected)
   })
 })
 
-function call(sent: number, foreseen: number, logged: number): ReplayedCall {
+function replayedCall(sent: number, foreseen: number, logged: number): ReplayedCall {
   return { at: 0, sent, foreseen, logged, why: 'warm' }
 }
 
-it('are shares of all that was sent', () => {
-  const { points, ...rates } = hitRatesOf([call(1_000, 0, 0), call(3_000, 3_000, 2_960)])
+it('hit rates are shares of all tokens sent', () => {
+  const { points, ...rates } = hitRatesOf([replayedCall(1_000, 0, 0), replayedCall(3_000, 3_000, 2_960)])
   expect(rates).toEqual({ foreseen: 0.75, logged: 0.74 })
   expect(points).toBeCloseTo(1, 9)
 })
 
-it('are not known where nothing was sent', () => {
+it('hit rates are null when nothing was sent', () => {
   expect(hitRatesOf([])).toEqual({ foreseen: null, logged: null, points: null })
 })

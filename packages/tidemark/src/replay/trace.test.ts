@@ -18,7 +18,7 @@ const step = [
 const written = { v: 1, id: 'one', model: 'claude-opus-4-5', base_tokens: 400, steps: [step], events: [] }
 
 describe('decodeTrace', () => {
-  it('reads what was added, said and used', () => {
+  it('reads added input, output and usage of each call', () => {
     expect(decodeTrace(written)).toEqual({
       id: 'one',
       model: 'claude-opus-4-5',
@@ -39,7 +39,7 @@ describe('decodeTrace', () => {
     })
   })
 
-  it('reads events, and tells whether there are any', () => {
+  it('reads events; isEventFree is true without any', () => {
     const trace = decodeTrace({ ...written, events: [{ t: 3.5, kind: 'compact', pre: 9 }] })
     expect(trace?.events).toEqual([{ at: 3_500, kind: 'compact' }])
     expect([trace, decodeTrace(written)].map((each) => each !== null && isEventFree(each))).toEqual([
@@ -54,13 +54,13 @@ describe('decodeTrace', () => {
     ['another version', { ...written, v: 2 }],
     ['no steps', { ...written, steps: undefined }],
     ['no id', { ...written, id: 7 }],
-    ['a step that is none', { ...written, steps: [step, 'x'] }],
+    ['a step of another type', { ...written, steps: [step, 'x'] }],
     ['a step without usage', { ...written, steps: [step.slice(0, 5)] }],
-  ])('takes %s for no trace', (_, value) => {
+  ])('refuses %s', (_, value) => {
     expect(decodeTrace(value)).toBeNull()
   })
 
-  it('counts what is no figure as nothing', () => {
+  it('reads figures that are no counts as 0', () => {
     const odd = [null, [[9, -5], 'x'], [Number.NaN], [], [], ['many', 1e300, 7]]
     expect(decodeTrace({ ...written, steps: [odd] })?.calls).toEqual([
       {
@@ -73,7 +73,7 @@ describe('decodeTrace', () => {
   })
 })
 
-it('what a call sent, and what of it for the first time', () => {
+it('counts what a call sent, and what it sent for the first time', () => {
   const [call] = decodeTrace(written)?.calls ?? []
   expect(call === undefined ? null : [countSentTokens(call), countNewTokens(call)]).toEqual([564, 325])
 })
@@ -84,7 +84,7 @@ const trace = { id: 'one', model: 'm', baseTokens: 1, calls: [], events: [] }
 describe('readTrace', () => {
   it.each([
     ['plain', text],
-    ['packed', gzipSync(text)],
+    ['gzipped', gzipSync(text)],
   ])('reads a %s file', async (_, content) => {
     const path = logFolder().file('a.json', content)
     expect(await readTrace(path)).toEqual({ ok: true, trace })
@@ -93,13 +93,13 @@ describe('readTrace', () => {
   it.each([
     ['no JSON', '{', 'unknown-format'],
     ['other JSON', '{"v":1}', 'unknown-format'],
-    ['broken packing', gzipSync(text).subarray(0, 30), 'unreadable'],
+    ['damaged gzip data', gzipSync(text).subarray(0, 30), 'unreadable'],
   ])('refuses %s', async (_, content, reason) => {
     const path = logFolder().file('a.json', content)
     expect(await readTrace(path)).toEqual({ ok: false, path, reason, message: expect.stringContaining(path) })
   })
 
-  it('refuses a file that is not there', async () => {
+  it('refuses a missing file', async () => {
     const path = `${logFolder().path}/none.json`
     expect(await readTrace(path)).toMatchObject({ ok: false, reason: 'missing' })
   })

@@ -67,8 +67,9 @@ export function* momentsOf(records: readonly ReadRecord[], calls: readonly Call[
       waiting.delete(key)
       view = advance(view, session)
       flat = flatten(view, flat)
-      const act = view.acts.at(-1)?.uuid ?? null
-      yield { call, ...read, at: estimateSendTime(since, call), flat, prefix, settings, act, since }
+      const lastRewriteId = view.acts.at(-1)?.uuid ?? null
+      const at = estimateSendTime(since, call)
+      yield { call, ...read, at, flat, prefix, settings, act: lastRewriteId, since }
       since = []
     }
     since.push(read)

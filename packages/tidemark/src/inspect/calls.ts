@@ -128,6 +128,14 @@ export function toolCallsIn(calls: readonly Call[]): number {
   return new Set(ids).size
 }
 
+/** The model with the most calls in the main conversation; ties go to the model that appeared last. */
+export function findMainModel(calls: readonly Call[]): string {
+  const counts = new Map<string, number>()
+  for (const { model, agent, source } of calls)
+    if (agent === null && source === null) counts.set(model, (counts.get(model) ?? 0) + 1)
+  return [...counts].reduce((most, next) => (next[1] >= most[1] ? next : most), ['unknown', 0] as const)[0]
+}
+
 export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
 
 /** A call without usage counts as zero. */

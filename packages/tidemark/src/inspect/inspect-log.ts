@@ -3,8 +3,18 @@ import { type Damage, emptySession, redactAll, reduce, type SessionRecord, viewO
 import { type Catalogue, lookUpModel, type ReadRecord } from '@tidemark/wire'
 import { promptsIn, type ReadLog } from '../logs/read-session.ts'
 import { breaksOf } from './cache-breaks.ts'
-import { type Call, hitRateOf, isAnsweredCall, listLogCalls, sumUsage, toolCallsIn } from './calls.ts'
+
+import {
+  type Call,
+  findMainModel,
+  hitRateOf,
+  isAnsweredCall,
+  listLogCalls,
+  sumUsage,
+  toolCallsIn,
+} from './calls.ts'
 import { createEstimates, measureContents } from './contents.ts'
+
 import { measureContext } from './context-curve.ts'
 import { estimatorReport } from './estimator-error.ts'
 import type { DamagedPlace, SessionReport } from './report.ts'
@@ -17,7 +27,7 @@ export interface InspectRules {
   readonly seenCalls: Set<string>
 }
 
-/** Reads everything the report has off the log, then removes secrets from every text and name in it. */
+/** Collects every part of the report, then removes secrets from all texts and names in it. */
 export function inspectLog(log: ReadLog, { catalogue, toDay, seenCalls }: InspectRules): SessionReport {
   const records: readonly SessionRecord[] = log.records.map(({ record }) => record)
   const identity = describeLog(log)
@@ -112,12 +122,4 @@ function findStructuralDamage(records: readonly ReadRecord[]): readonly Damage[]
     return [...session.damage, { kind: 'missing-parent', line, why }]
   }
   return [...session.damage, ...viewOf(session).damage]
-}
-
-/** The model with the most calls in the main conversation; ties go to the model that appeared last. */
-function findMainModel(calls: readonly Call[]): string {
-  const counts = new Map<string, number>()
-  for (const { model, agent, source } of calls)
-    if (agent === null && source === null) counts.set(model, (counts.get(model) ?? 0) + 1)
-  return [...counts].reduce((most, next) => (next[1] >= most[1] ? next : most), ['unknown', 0] as const)[0]
 }

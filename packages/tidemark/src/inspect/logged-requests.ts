@@ -166,7 +166,7 @@ function createSettingsReader(): (read: ReadRecord) => TurnSettings {
       for (const block of blocksOf(record.message.content))
         if (isToolUse(block) && block.name === SKILL_TOOL) skillCalls.add(block.id)
     if (record.type !== 'user') return settings
-    // The host puts the text of a skill behind the result of the call that loaded it.
+    // The host puts the text of a skill after the result of the call that loaded it.
     const { sourceToolUseID: loadedBy, thinkingMetadata, message } = record as LoggedUserFields
     const isLoaded = typeof loadedBy === 'string' && skillCalls.has(loadedBy)
     const isSkill = record.isMeta === true && (isLoaded || isAfterCommand)

@@ -179,8 +179,9 @@ export const mutants: readonly Mutant[] = [
     name: 'deleted-text-counts-twice',
     law: 'dropped and told with all their tokens',
     file: 'packages/core/src/planner/plan-input.ts',
-    find: 'return meter.anchor === null ? allDeletedTokens(register) : deletedTokens(register)',
-    replace: 'return meter.anchor === null ? 0 : deletedTokens(register)',
+    find: 'deleted: question.deleted ?? deletedTokens(register, { sinceResponse: meter.anchor !== null }),',
+    replace:
+      'deleted: meter.anchor === null ? 0 : deletedTokens(register, { sinceResponse: meter.anchor !== null }),',
     tests: [`${TESTS}/steps`],
   },
   {
@@ -211,8 +212,8 @@ export const mutants: readonly Mutant[] = [
     name: 'late-deletions-are-not-told',
     law: 'dropped and told with all their tokens',
     file: 'packages/core/src/turn/reduce-context.ts',
-    find: 'const tokens = Math.round(scaleOf(context.calibration) * allDeletedTokens(context.register))',
-    replace: 'const tokens = Math.round(scaleOf(context.calibration) * 0)',
+    find: 'const deleted = deletedTokens(context.register, { sinceResponse: false })',
+    replace: 'const deleted = 0',
     tests: [`${TESTS}/steps`],
   },
   {

@@ -66,11 +66,8 @@ export {
   type WatchedRequest,
 } from './cache/sent-request.ts'
 export {
-  allDeletedTokens,
   deletedTokens,
   dropDeletions,
-  type PinnedEdits,
-  pinnedEdits,
 } from './clearing/cached-clearing.ts'
 export {
   HISTORY_TOOL,

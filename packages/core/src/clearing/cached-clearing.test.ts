@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
-import {
-  allDeletedTokens,
-  deletedTokens,
-  dropDeletions,
-  pinnedEdits,
-  proposeCached,
-} from './cached-clearing.ts'
+import { deletedTokens, deletionMessage, dropDeletions, proposeCached } from './cached-clearing.ts'
 import { proposeBudget } from './clear-triggers.ts'
 
 describe('cached', () => {
@@ -68,20 +62,26 @@ describe('cached', () => {
     const shown = situation.teller.view.entries.toArray().slice(0, -1)
     expect(JSON.stringify(shown)).toBe(before)
     expect(situation.register.active).toEqual({ count: 5, tokens: 5_000 })
-    expect([deletedTokens(situation.register), allDeletedTokens(situation.register)]).toEqual([7_000, 7_000])
+    expect(deleted(situation.register)).toEqual([7_000, 7_000])
     // The next response is counted without them.
     situation.say()
-    expect([deletedTokens(situation.register), allDeletedTokens(situation.register)]).toEqual([0, 7_000])
-    const one = pinnedEdits(situation.register)
-    expect(one).toEqual([
-      {
-        anchorUuid: first.metadata.anchorUuid,
-        block: {
-          type: 'cache_edits',
-          edits: first.metadata.compactedToolIds.map((id) => ({ type: 'delete', cache_reference: id })),
-        },
-      },
+    expect(deleted(situation.register)).toEqual([0, 7_000])
+    const one = situation.register.deletions
+    expect(one.map(({ anchorUuid, ids }) => [anchorUuid, ids])).toEqual([
+      [first.metadata.anchorUuid, first.metadata.compactedToolIds],
     ])
+    expect(deletionMessage({ ...first.metadata, compactedToolIds: ['a', 'b'] })).toEqual({
+      role: 'user',
+      content: [
+        {
+          type: 'cache_edits',
+          edits: [
+            { type: 'delete', cache_reference: 'a' },
+            { type: 'delete', cache_reference: 'b' },
+          ],
+        },
+      ],
+    })
     situation.reads(7, 1_000)
     situation.say()
     const second = proposeCached(situation.question({ cache: warm() })).proposal
@@ -90,8 +90,8 @@ describe('cached', () => {
       second.metadata.compactedToolIds.filter((id) => first.metadata.compactedToolIds.includes(id)),
     ).toEqual([])
     situation.clear(second.metadata)
-    expect(pinnedEdits(situation.register).slice(0, 1)).toEqual(one)
-    expect(pinnedEdits(situation.register)).toHaveLength(2)
+    expect(situation.register.deletions.slice(0, 1)).toEqual(one)
+    expect(situation.register.deletions).toHaveLength(2)
   })
 
   it('is dropped when the cache has lapsed, and what was deleted counts again', () => {
@@ -106,9 +106,10 @@ describe('cached', () => {
     expect(dropped).toEqual({ subtype: 'cache_edits_dropped' })
     situation.teller.notice(dropped?.subtype ?? '')
     const { register } = situation
-    expect([pinnedEdits(register), register.active, deletedTokens(register)]).toEqual([
+    expect([register.deletions, register.active, ...deleted(register)]).toEqual([
       [],
       { count: 12, tokens: 120_000 },
+      0,
       0,
     ])
     expect(dropDeletions(register, false)).toBeNull()
@@ -129,9 +130,14 @@ describe('cached', () => {
       })
       teller.user('Summary', { parentUuid: boundary.uuid, isCompactSummary: true })
     })
-    expect(pinnedEdits(situation.register)).toEqual([])
+    expect(situation.register.deletions).toEqual([])
   })
 })
+
+/** Since the newest response, and of all deletions that stand. */
+function deleted(register: Situation['register']): readonly number[] {
+  return [true, false].map((sinceResponse) => deletedTokens(register, { sinceResponse }))
+}
 
 function never(): never {
   throw new Error('nothing was proposed')

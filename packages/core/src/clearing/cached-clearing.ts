@@ -1,10 +1,9 @@
 /**
- * Cached: the provider deletes from its cached prefix and the messages stay as they are. The deletions are
- * pinned behind a record and go with every later request, until a compaction takes the place of it all or the
- * cache is seen to have lapsed.
+ * Cached clearing: the provider deletes tool results from its cached prefix and the messages stay as they are. The
+ * deletions are a message of the log and go with every later request, until a compaction replaces it all or the cache has
+ * expired. Off unless the profile has the capability `cacheEdits`.
  */
-import type { Block } from '../log/block.ts'
-import { CACHE_EDITS_DROPPED, type MicrocompactMetadata } from '../log/record.ts'
+import { CACHE_EDITS_DROPPED, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
 import type { Profile } from '../policy/provider-profile.ts'
 import { type ClearOutcome, type ClearQuestion, counted, plural } from './clear-plan.ts'
 import { type ClearProposal, candidatesOf, chosenOf, releasedBy } from './select-results.ts'
@@ -71,43 +70,32 @@ function tokensOf(register: Register, ids: readonly string[]): number {
   return ids.reduce((sum, id) => sum + (resultOf(register, id)?.tokens ?? 0), 0)
 }
 
-/** A block to send behind the last block of a record, with every request. */
-export interface PinnedEdits {
-  readonly anchorUuid: string
-  readonly block: Block
-}
-
-/** All deletions that stand, oldest first: the set only grows. */
-export function pinnedEdits({ deletions }: Register): readonly PinnedEdits[] {
-  return deletions.map(({ anchorUuid, ids }) => ({
-    anchorUuid,
-    block: { type: 'cache_edits', edits: ids.map((id) => ({ type: 'delete', cache_reference: id })) },
-  }))
+/** The message that tells the provider what to delete. It stays in the log, so every later request repeats it. */
+export function deletionMessage({ compactedToolIds }: MicrocompactMetadata): UserRecord['message'] {
+  const edits = compactedToolIds.map((id) => ({ type: 'delete', cache_reference: id }))
+  return { role: 'user', content: [{ type: 'cache_edits', edits }] }
 }
 
 /**
- * Tokens, as estimated, deleted since the newest response: the meter leaves them out, since what the provider last
- * counted still held them.
+ * Estimated tokens of the deleted results. `sinceResponse`: only those deleted since the newest response; what the
+ * provider counted in it still held them. An estimate of the whole context holds all of them.
  */
-export function deletedTokens(register: Register): number {
-  const recent = register.deletions.filter(({ answeredAt }) => answeredAt === register.answeredAt)
-  return tokensOf(
-    register,
-    recent.flatMap(({ ids }) => ids),
+export function deletedTokens(
+  register: Register,
+  { sinceResponse }: { readonly sinceResponse: boolean },
+): number {
+  const counted = register.deletions.filter(
+    ({ answeredAt }) => !sinceResponse || answeredAt === register.answeredAt,
   )
-}
-
-/** The same of all deletions that stand: what an estimate of the whole view holds too much. */
-export function allDeletedTokens(register: Register): number {
   return tokensOf(
     register,
-    register.deletions.flatMap(({ ids }) => ids),
+    counted.flatMap(({ ids }) => ids),
   )
 }
 
 /**
- * What to append once the cache is seen to have lapsed: the deleted text is in the request again, so it must be
- * counted anew before anything is sent. Null where nothing was deleted.
+ * The notice to append once the cache has expired: the deleted text is in the request again and must be counted before
+ * anything is sent. Null if nothing was deleted.
  */
 export function dropDeletions(register: Register, isWarm: boolean): { readonly subtype: string } | null {
   return isWarm || register.deletions.length === 0 ? null : { subtype: CACHE_EDITS_DROPPED }

@@ -1,7 +1,7 @@
 /** One line of the view: a record, and what of it has been cleared. */
 
 import { List } from '../log/append-list.ts'
-import { type Block, blocksOf, isBlock, isMedia, isText, isToolResult } from '../log/block.ts'
+import { type Block, blocksOf, isBlock, isCacheEdits, isMedia, isText, isToolResult } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { ClearedInput, KnownRecord, MicrocompactMetadata } from '../log/record.ts'
 
@@ -58,7 +58,7 @@ export function withoutEdits(entries: List<Entry>): List<Entry> {
 function isEdits({ record }: Entry): boolean {
   if (record.type !== 'user') return false
   const blocks = blocksOf(record.message.content)
-  return blocks.length > 0 && blocks.every(({ type }) => type === 'cache_edits')
+  return blocks.length > 0 && blocks.every(isCacheEdits)
 }
 
 /** Other programs may write anything there. */

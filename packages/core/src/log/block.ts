@@ -67,6 +67,11 @@ export function isCompactionBlock(block: Block): boolean {
   return block.type === 'compaction'
 }
 
+/** Deletions in the provider's prompt cache (see clearing/cached-clearing.ts): an instruction, and no part of the prompt. */
+export function isCacheEdits(block: Block): boolean {
+  return block.type === 'cache_edits'
+}
+
 /** A text block the provider would refuse: nothing in it but white space. */
 export function isBlankText(block: Block): boolean {
   return isText(block) && block.text.trim() === ''

@@ -2,7 +2,7 @@
  * A record: one line of a session's log. The field names are those of Claude Code's session JSONL, so that
  * sessions people already have load as they are; fields we do not know stay on the record and never reach a model.
  */
-import { type Block, blocksOf, type Content, isText, isToolResult } from './block.ts'
+import { type Block, blocksOf, type Content, isCacheEdits, isText, isToolResult } from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
 /** Records appended together carry the same batch; a batch counts only when all `of` of them are there. */
@@ -347,8 +347,8 @@ export interface CacheLoss {
 // message holds anything but the results of calls: words, a picture, a reminder beside a result.
 
 /** More than an answer to a call. Requests to the cache are not said to anybody. */
-export function goesBeyondResults({ type }: Block): boolean {
-  return type !== 'tool_result' && type !== 'cache_edits'
+export function goesBeyondResults(block: Block): boolean {
+  return block.type !== 'tool_result' && !isCacheEdits(block)
 }
 
 /** Is the turn before it over with this message? */

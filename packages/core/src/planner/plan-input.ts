@@ -1,7 +1,7 @@
 /** What a plan is made from: the state of the session, of the cache and of earlier attempts, all as data. */
 
 import type { CacheTemperature } from '../cache/cache-temperature.ts'
-import { allDeletedTokens, deletedTokens } from '../clearing/cached-clearing.ts'
+import { deletedTokens } from '../clearing/cached-clearing.ts'
 import type { Retrieval } from '../clearing/placeholder.ts'
 import type { Register } from '../clearing/tool-result-index.ts'
 import type { Rates } from '../cost/prices.ts'
@@ -168,11 +168,6 @@ export function contextSize(question: SizeQuestion): ContextTokens {
     policy: policy.estimate,
     stripsThinking: profile.thinking.stripsFinishedTurns,
     prefix,
-    deleted: question.deleted ?? deletedNow(meter, register),
+    deleted: question.deleted ?? deletedTokens(register, { sinceResponse: meter.anchor !== null }),
   })
-}
-
-/** Where nothing was measured, all that was deleted is in the estimate; else only what was since. */
-function deletedNow(meter: Meter, register: Register): number {
-  return meter.anchor === null ? allDeletedTokens(register) : deletedTokens(register)
 }

@@ -2,7 +2,7 @@
  * Before each request: what is due is done, cheapest first. Clearing costs no call; a compaction does, and where it
  * fails the turn goes on with what it has, up to the line where nothing more fits.
  */
-import { allDeletedTokens, dropDeletions } from '../clearing/cached-clearing.ts'
+import { deletedTokens, deletionMessage, dropDeletions } from '../clearing/cached-clearing.ts'
 import type { ClearProposal } from '../clearing/select-results.ts'
 import { compact } from '../compaction/compact.ts'
 import type { CompactAsked } from '../compaction/plan-compaction.ts'
@@ -49,7 +49,8 @@ async function* dropLapsed(run: TurnRun, room: Room, moment: Moment): AsyncGener
   run.state = state
   const notice = dropDeletions(context.register, context.cache.isWarm)
   if (notice === null) return null
-  const tokens = Math.round(scaleOf(context.calibration) * allDeletedTokens(context.register))
+  const deleted = deletedTokens(context.register, { sinceResponse: false })
+  const tokens = Math.round(scaleOf(context.calibration) * deleted)
   const halt = yield* append(run, [{ type: 'system', isMeta: true, ...notice }])
   if (halt === null) yield { type: 'cache-edits-dropped', tokens }
   return halt
@@ -88,13 +89,7 @@ function recordsFor({ metadata, way }: ClearProposal): readonly Unlinked[] {
     microcompactMetadata: metadata,
   }
   if (way !== 'cached') return [boundary]
-  const edits = metadata.compactedToolIds.map((id) => ({ type: 'delete', cache_reference: id }))
-  const word: Unlinked = {
-    type: 'user',
-    isMeta: true,
-    message: { role: 'user', content: [{ type: 'cache_edits', edits }] },
-  }
-  return [boundary, word]
+  return [boundary, { type: 'user', isMeta: true, message: deletionMessage(metadata) }]
 }
 
 function boundaryUuid({ state }: TurnRun): string {

@@ -7,12 +7,11 @@ import {
   type AssembledRequest,
   type Block,
   type FlatMessage,
-  isToolResult,
   type JsonObject,
   List,
   type PlannedMarker,
 } from '@tidemark/core'
-import { endOf, markerText, parameterTexts, plainText, referenceText } from './request.ts'
+import { endOf, markerText, newReferenceText, parameterTexts, plainText } from './request.ts'
 
 /** Zone by zone: `{` parameters, tools, system, messages `}`. */
 export interface GrowingRequest {
@@ -191,15 +190,10 @@ function spellMessage({ message, raw }: FlatMessage): MessageText {
     const marker = block.cache_control === undefined ? '' : markerText(block.cache_control)
     const end = endOf(plain)
     if (index > 0) text += ','
-    blocks.push({ at: text.length + end, marker: marker.length, reference: referenceFor(block) })
+    blocks.push({ at: text.length + end, marker: marker.length, reference: newReferenceText(block) })
     text += plain.slice(0, end) + marker + plain.slice(end)
   }
   return { text: `${text}]}`, blocks }
-}
-
-function referenceFor(block: Block): string {
-  const isNew = isToolResult(block) && block.cache_reference === undefined
-  return isNew ? referenceText(block.tool_use_id) : ''
 }
 
 function blocksIn(content: ApiMessage['content']): readonly Block[] {

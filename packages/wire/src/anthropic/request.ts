@@ -8,6 +8,7 @@ import {
   type Block,
   type Content,
   elementsOf,
+  isToolResult,
   type Json,
   type JsonObject,
   type Member,
@@ -188,6 +189,7 @@ interface Fragment {
 type Spelling = Pick<Fragment, 'text' | 'bare' | 'marker'>
 
 const MARKER = 'cache_control'
+const REFERENCE = 'cache_reference'
 
 /** A block or tool as text. `raw` is its exact text where its value would not say the same; markers come from the value. */
 function spell(value: Block | JsonObject, raw?: string): Spelling {
@@ -199,14 +201,11 @@ function spell(value: Block | JsonObject, raw?: string): Spelling {
     : { text: withKey(plain, markerText(marker)), bare, marker }
 }
 
-/** All that it says but its own marker. A reference that was given to a value later is not in its exact text yet. */
+/** All that it says but its own marker. */
 export function plainText(value: Block | JsonObject, raw?: string): string {
   const { [MARKER]: _, ...rest } = value
   if (raw === undefined) return JSON.stringify(rest)
-  const { cache_reference: reference } = rest
-  const exact = withoutKey(raw)
-  const isNew = reference !== undefined && memberOf(raw, 'cache_reference') === undefined
-  return isNew ? withKey(exact, referenceText(reference)) : exact
+  return withReference(value, raw, withoutKey(raw))
 }
 
 /** Where in the text of an object a further member comes: before the bracket that closes it. */
@@ -218,8 +217,22 @@ export function markerText(marker: unknown): string {
   return `,"${MARKER}":${JSON.stringify(marker)}`
 }
 
-export function referenceText(reference: unknown): string {
-  return `,"cache_reference":${JSON.stringify(reference)}`
+// Cached clearing: a result is sent with the reference under which a deletion can name it.
+
+/** The member that gives a result its reference; empty where it has one, and for other blocks. */
+export function newReferenceText(block: Block): string {
+  const isNew = isToolResult(block) && block[REFERENCE] === undefined
+  return isNew ? referenceText(block.tool_use_id) : ''
+}
+
+/** A reference that was given to a value later is not in its exact text `raw` yet. */
+function withReference(value: Block | JsonObject, raw: string, exact: string): string {
+  const isNew = value[REFERENCE] !== undefined && memberOf(raw, REFERENCE) === undefined
+  return isNew ? withKey(exact, referenceText(value[REFERENCE])) : exact
+}
+
+function referenceText(reference: unknown): string {
+  return `,"${REFERENCE}":${JSON.stringify(reference)}`
 }
 
 function withKey(text: string, member: string): string {

@@ -1,107 +1,115 @@
-/** What can be wrong with a request: one code a rule, where it is, and what was expected there. */
+/**
+ * Findings: a code for each rule of a request, where it is broken, and what was expected there. Also the first look at a
+ * message, which every rule builds on: what cannot be read is reported here and left out of all that follows.
+ */
 
 import type { Role } from '../context/payload.ts'
 import { type Block, isBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
+import type { Profile } from '../policy/provider-profile.ts'
 
-export const findingCodes = [
-  // the shape of things
-  'payload-shape', // the payload is an object
-  'not-json', // what is sent has a JSON form
-  'messages-shape', // `messages` is a list
-  'message-shape', // a message is an object
-  'message-field', // a message has no fields but those of its role
-  'role-unknown', // user, assistant or system
-  'content-shape', // content is a string or a list
-  'block-shape', // a block is an object with a `type`
-  'block-field', // the fields of a known block have the types they must have
-  'block-refused', // a block stands where blocks of its type may stand
+/** Every rule and what it expects. Where a check knows more (a limit, a name), it says so instead. */
+const EXPECTED = {
+  // shapes
+  'payload-shape': 'an object',
+  'not-json': 'a value that JSON can carry',
+  'messages-shape': 'a list of messages',
+  'message-shape': 'an object with a role and content',
+  'message-field': 'no fields but those of its role',
+  'role-unknown': "'user', 'assistant' or 'system'",
+  'content-shape': 'a string or a list of blocks',
+  'block-shape': 'an object with a type',
+  'block-field': 'fields of the types that the block must have',
+  'block-refused': 'blocks of this type only where they may stand',
   // the request around the messages
-  'model-missing', // `model` is a string that is not empty
-  'max-tokens', // `max_tokens` is there, where it must be, and a whole number up to the model's limit
-  'prewarm-combination', // `max_tokens: 0` stands alone
-  'field-refused', // no field that the provider refuses outright
-  'betas-shape', // `betas` is a list of strings
-  'beta-missing', // what needs a beta comes with it
-  'system-shape', // `system` is a string or a list of blocks
+  'model-missing': 'the name of a model',
+  'max-tokens': 'a limit to the answer',
+  'prewarm-combination': 'max_tokens 0 to stand alone',
+  'field-refused': 'no field that the provider refuses',
+  'betas-shape': 'a list of strings',
+  'beta-missing': 'the beta that this needs',
+  'system-shape': 'a string or a list of text blocks',
   // text and turns
-  'messages-empty', // somebody speaks
-  'message-empty', // every message says something, but for a last one of the assistant
-  'text-blank', // no text block is empty or white space alone
-  'first-role', // the user speaks first
-  'role-repeated', // roles alternate, where they must
-  'prefill-refused', // the model does not find its answer begun, where it may not be
-  'trailing-whitespace', // an answer begun does not end in white space
+  'messages-empty': 'at least one message of user or assistant',
+  'message-empty': 'content: only the last message may be empty, and only of the assistant',
+  'text-blank': 'text with more than white space in it',
+  'first-role': 'the first message to be from the user',
+  'role-repeated': 'roles that alternate',
+  'prefill-refused': 'the last message to be from the user',
+  'trailing-whitespace': 'the text of the last message not to end in white space',
   // system messages in mid-conversation
-  'system-refused', // none, where there may be none
-  'system-misplaced', // behind a user turn or a paused one; before an assistant turn or at the end
-  'clear-at-role', // `clear_at` on system messages only
-  'clear-at-value', // 'next_user_message' or 'never'
-  'turn-scoped-content', // a message for one turn is text
-  'turn-scoped-output-config', // and has no `output_config`
-  'turn-scoped-marker', // and no cache marker
+  'system-refused': 'no system message among the messages',
+  'system-misplaced':
+    'it behind a user turn, or an assistant turn that ends in a result of the provider, and before an assistant turn or at the end',
+  'clear-at-role': 'clear_at on system messages only',
+  'clear-at-value': "'next_user_message' or 'never'",
+  'turn-scoped-content': 'text alone in a system message for one turn',
+  'turn-scoped-output-config': 'no output_config on a system message for one turn',
+  'turn-scoped-marker': 'no cache marker in a system message for one turn',
   // tools
-  'tools-shape', // `tools` is a list of objects
-  'tool-name', // a declared name matches the pattern
-  'tool-name-repeated', // no two tools have one name
-  'tool-count', // so many tools whose loading is deferred
-  'tool-schema', // a tool of the caller's has an `input_schema` of type object
-  'tools-undeclared', // tools are declared while messages hold tool blocks
-  'tool-choice', // `tool_choice` is a known one, with tools, and names a declared one
-  'tool-choice-forced', // no call is forced, where none may be
-  'tool-change-refused', // no tool is added or removed in mid-conversation, where none may be
-  'tool-change-unknown', // and those that are, are declared
+  'tools-shape': 'an object',
+  'tool-name': 'a name that matches the pattern',
+  'tool-name-repeated': 'a name that no other tool has',
+  'tool-count': 'fewer deferred tools',
+  'tool-schema': "a schema of type 'object'",
+  'tools-undeclared': 'the tools that the messages use to be declared',
+  'tool-choice': 'a choice only where tools are declared',
+  'tool-choice-forced': "'auto' or 'none'",
+  'tool-change-refused': 'no change of tools among the messages',
+  'tool-change-unknown': 'the name of a declared tool',
   // calls and results
-  'tool-id', // the id of a call matches the pattern
-  'tool-id-repeated', // no two calls have one id
-  'tool-result-missing', // every call is answered in the next turn
-  'tool-result-unexpected', // every result answers a call of the turn before
-  'tool-result-repeated', // once
-  'tool-result-late', // and before anything else is said
-  'server-result-missing', // a call the provider runs has its result before the model's turn ends
-  'server-result-unexpected', // and its result comes after it
-  'server-wait-results-only', // while one is under way the user gives results and nothing else
+  'tool-id': 'an id that matches the pattern',
+  'tool-id-repeated': 'an id that no other call has',
+  'tool-result-missing': 'a tool_result for each tool_use in the next message',
+  'tool-result-unexpected': 'a call in the message before that this answers',
+  'tool-result-repeated': 'one result for each call',
+  'tool-result-late': 'the results before anything else in the message',
+  'server-result-missing': "a result of the provider's call before the turn ends",
+  'server-result-unexpected': 'a call before it that has no result yet',
+  'server-wait-results-only': 'nothing but results while the provider runs a call',
   // thinking
-  'thinking-shape', // `thinking` is an object
-  'thinking-mode', // in a mode the model has, at this effort
-  'thinking-budget', // a budget from the minimum up to below `max_tokens`, where the mode has one
-  'thinking-binding', // 'error' or 'drop_block'
-  'thinking-signature', // a thinking block is signed
-  'thinking-not-first', // the turn under way begins with thinking, where it must
-  'thinking-last', // a turn does not end in thinking, where it may not
+  'thinking-shape': 'an object with a type',
+  'thinking-mode': 'a mode that the model has',
+  'thinking-budget': "a budget only with type 'enabled'",
+  'thinking-binding': "prefix_mismatch_behavior 'error' or 'drop_block'",
+  'thinking-signature': 'the signature that came with the block',
+  'thinking-not-first': 'thinking first in the last turn',
+  'thinking-last': 'text or a call behind the last thinking of the turn',
   // cache markers
-  'marker-shape', // a marker is an object of type 'ephemeral'
-  'marker-ttl', // with a lifetime there is
-  'marker-field', // and nothing else
-  'marker-refused', // on a block that can carry one
-  'marker-count', // so many and no more
-  'marker-order', // longer lifetimes before shorter ones
-  'marker-automatic', // the request's own marker, where there can be one and it agrees with the block it falls on
-  'cache-edit-refused', // no cache edits, where there are none
+  'marker-shape': "an object of type 'ephemeral'",
+  'marker-ttl': 'a lifetime that the provider has',
+  'marker-field': 'no field but type and ttl, and a scope where there is one',
+  'marker-refused': 'a block to put the marker on',
+  'marker-count': 'fewer markers',
+  'marker-order': 'a lifetime no longer than that of the markers before it, along tools, system and messages',
+  'marker-automatic': 'markers on blocks alone, none on the request',
+  'cache-edit-refused': 'neither cache edits nor references for them',
   // context edits
-  'edits-refused', // no `context_management`, where there is none
-  'edit-shape', // a list of objects with a `type`
-  'edit-unsupported', // of types the provider knows
-  'edit-parameter', // with parameters of the types they must have
-  'edit-order', // thinking is cleared first
-  'edit-without-thinking', // and only while the model thinks
+  'edits-refused': 'no context_management',
+  'edit-shape': 'an object with a type',
+  'edit-unsupported': 'an edit that the provider has',
+  'edit-parameter': 'parameters of the types they must have',
+  'edit-order': 'the clearing of thinking to be the first edit',
+  'edit-without-thinking': 'the clearing of thinking only while the model thinks',
   // the provider's own summaries
-  'compaction-refused', // none, where there is none
-  'compaction-request', // a request for one is well formed
-  'compaction-combination', // and does not come with what it excludes
-  'compaction-incomplete-turn', // nor while a call is under way
-  'compaction-nothing', // nor with nothing to summarise
-  'compaction-misplaced', // a signed block stands first
-  'compaction-repeated', // and alone
+  'compaction-refused': 'no compaction block',
+  'compaction-request': "an object of type 'summarize'",
+  'compaction-combination': 'no further summary beside a signed compaction block',
+  'compaction-incomplete-turn': 'every call to have its result before a summary',
+  'compaction-nothing': 'something to summarise',
+  'compaction-misplaced': 'the compaction block first, in place of what it summarises',
+  'compaction-repeated': 'one signed compaction block, the newest',
   // sizes
-  'message-count', // so many messages
-  'body-size', // so many bytes
-  'image-count', // so many images
-  'image-size', // of so many pixels a side
-  'many-image-size', // and fewer where there are many
-] as const
+  'message-count': 'fewer messages',
+  'body-size': 'fewer bytes of JSON',
+  'image-count': 'fewer images',
+  'image-size': 'a smaller image',
+  'many-image-size': 'smaller images where there are many',
+} as const
 
-export type FindingCode = (typeof findingCodes)[number]
+export type FindingCode = keyof typeof EXPECTED
+
+export const findingCodes: readonly FindingCode[] = Object.keys(EXPECTED) as FindingCode[]
 
 export interface Finding {
   readonly code: FindingCode
@@ -111,9 +119,19 @@ export interface Finding {
   readonly message: string
 }
 
-export type Report = (code: FindingCode, path: string, message: string) => void
+export type Report = (code: FindingCode, path: string, expected?: string) => void
 
-/** A request as it was given: nothing about its fields is taken for granted. */
+export function createReport(add: (finding: Finding) => void): Report {
+  return (code, path, expected = EXPECTED[code]) => add({ code, path, message: `Expected ${expected}.` })
+}
+
+/** What every check is given: the provider's rules, and where to report. */
+export interface Rules {
+  readonly profile: Profile
+  readonly report: Report
+}
+
+/** A request, or a part of it, as it was given: nothing about its fields is taken for granted. */
 export interface Fields {
   readonly [field: string]: unknown
 }
@@ -130,7 +148,23 @@ export function fieldAt(request: Fields, path: string): unknown {
   }, request)
 }
 
-// The first look at a message: is it one at all? What cannot be read is reported and left out of all that follows.
+export function listIn(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? Array.from(value) : []
+}
+
+/** What a field must be, for the tables of block fields and edit parameters. */
+export interface Shape {
+  readonly expected: string
+  fits(value: unknown): boolean
+}
+
+export type Shapes = { readonly [field: string]: Shape }
+
+export const isFilled = (value: unknown): value is string => typeof value === 'string' && value !== ''
+export const aString: Shape = { expected: 'a string', fits: (value) => typeof value === 'string' }
+export const aFlag: Shape = { expected: 'true or false', fits: (value) => typeof value === 'boolean' }
+
+// Reading a message.
 
 export interface ReadBlock {
   readonly path: string
@@ -146,6 +180,8 @@ export interface ReadMessage {
   readonly fields: Fields
   /** A string is one text block. */
   readonly blocks: readonly ReadBlock[]
+  /** The same with the blocks inside tool results, each behind the result that holds it. */
+  readonly all: readonly ReadBlock[]
   /** No content at all, neither good nor bad. */
   readonly isEmpty: boolean
 }
@@ -153,24 +189,21 @@ export interface ReadMessage {
 export function readMessage(message: unknown, index: number, report: Report): ReadMessage | null {
   const path = `messages.${index}`
   if (!isObject(message)) {
-    report('message-shape', path, 'Expected an object with a role and content.')
+    report('message-shape', path)
     return null
   }
   const { role, content } = message
-  if (!isRole(role)) {
-    report('role-unknown', `${path}.role`, "Expected 'user', 'assistant' or 'system'.")
+  if (role !== 'user' && role !== 'assistant' && role !== 'system') {
+    report('role-unknown', `${path}.role`)
     return null
   }
   if (typeof content !== 'string' && !Array.isArray(content)) {
-    report('content-shape', `${path}.content`, 'Expected a string or a list of blocks.')
+    report('content-shape', `${path}.content`)
     return null
   }
   const blocks = readBlocks(content, `${path}.content`, report)
-  return { index, path, role, fields: message, blocks, isEmpty: content.length === 0 }
-}
-
-function isRole(role: unknown): role is Role {
-  return role === 'user' || role === 'assistant' || role === 'system'
+  const all = blocks.flatMap((item) => [item, ...item.inner])
+  return { index, path, role, fields: message, blocks, all, isEmpty: content.length === 0 }
 }
 
 export function readBlocks(
@@ -181,26 +214,18 @@ export function readBlocks(
   if (typeof content === 'string') {
     return content === '' ? [] : [{ path, block: { type: 'text', text: content }, inner: [] }]
   }
-  return readList(content, path, report).map((item) => ({ ...item, inner: readInner(item, report) }))
-}
-
-/** One level down and no further: a result inside a result is refused, whatever it holds. */
-function readInner({ block, path }: ReadBlock, report: Report): readonly ReadBlock[] {
-  const { content } = block
-  return block.type === 'tool_result' && Array.isArray(content)
-    ? readList(content, `${path}.content`, report)
-    : []
+  return readList(content, path, report).map((item) => {
+    // One level down and no further: a result inside a result is refused, whatever it holds.
+    const { type, content: inside } = item.block
+    const holds = type === 'tool_result' && Array.isArray(inside)
+    return holds ? { ...item, inner: readList(inside, `${item.path}.content`, report) } : item
+  })
 }
 
 function readList(content: readonly unknown[], path: string, report: Report): readonly ReadBlock[] {
   return Array.from(content).flatMap((block, index): readonly ReadBlock[] => {
     if (isBlock(block)) return [{ path: `${path}.${index}`, block, inner: [] }]
-    report('block-shape', `${path}.${index}`, 'Expected an object with a type.')
+    report('block-shape', `${path}.${index}`)
     return []
   })
-}
-
-/** Every block of a message, the ones inside tool results behind the result that holds them. */
-export function allBlocks(blocks: readonly ReadBlock[]): readonly ReadBlock[] {
-  return blocks.flatMap((item) => [item, ...item.inner])
 }

@@ -1,12 +1,11 @@
 /**
- * Calls and their results. The caller's tools are answered in the next turn, first and once each. The
- * provider's own calls are answered in the model's turn, which goes on across turns of results alone.
+ * Calls and their results, and the tools of a request. The caller's tools are answered in the next turn, first and once
+ * each. The provider's own calls are answered in the model's turn, which goes on across turns of results alone.
  */
 import { type Block, isServerToolResult, isServerToolUse, isToolResult, isToolUse } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { Trie } from '../log/persistent-map.ts'
-import type { Profile } from '../policy/provider-profile.ts'
-import { type Fields, isAbsent, type ReadBlock, type ReadMessage, type Report } from './finding.ts'
+import { type Fields, isAbsent, listIn, type ReadBlock, type ReadMessage, type Rules } from './finding.ts'
 import { thinkingMode } from './thinking-rules.ts'
 
 export interface CallState {
@@ -43,55 +42,39 @@ export const startCalls: CallState = {
   usesTools: false,
 }
 
-interface CallRules {
-  readonly idPattern: RegExp
-  readonly resultsFirst: boolean
-  readonly report: Report
+/** A state on its way to the next one: its maps are copies. */
+interface CallDraft {
+  seen: Trie<true>
+  readonly pending: Map<string, number>
+  readonly waiting: Map<string, WaitingCall>
+  usesTools: boolean
 }
 
-export function stepCalls(state: CallState, message: ReadMessage, rules: CallRules): CallState {
-  if (message.role === 'assistant') return afterModel(state, message, rules)
-  return message.role === 'user' ? afterUser(state, message, rules) : state
-}
-
-type Draft<T> = { -readonly [K in keyof T]: T[K] } & {
-  pending: Map<string, number>
-  waiting: Map<string, WaitingCall>
-}
-
-function draftOf(state: CallState): Draft<CallState> {
-  return { ...state, pending: new Map(state.pending), waiting: new Map(state.waiting) }
-}
-
-function afterModel(state: CallState, message: ReadMessage, rules: CallRules): CallState {
-  const draft = draftOf(state)
-  if (state.answer !== null) {
-    finishCalls(state, rules.report)
-    draft.pending.clear()
-    draft.answer = null
+export function stepCalls(state: CallState, message: ReadMessage, rules: Rules): CallState {
+  if (message.role === 'system') return state
+  const { seen, usesTools } = state
+  const draft = { seen, usesTools, pending: new Map(state.pending), waiting: new Map(state.waiting) }
+  if (message.role === 'user') {
+    const answer = takeAnswers(draft, state.answer, message, rules)
+    return { ...draft, answer }
   }
-  for (const item of message.blocks) takeModelBlock(draft, item, { message, rules })
-  return draft
+  if (state.answer !== null) {
+    reportUnanswered(state, rules)
+    draft.pending.clear()
+  }
+  for (const item of message.blocks) takeModelBlock(draft, item, message.index, rules)
+  return { ...draft, answer: null }
 }
 
-interface Place {
-  readonly message: ReadMessage
-  readonly rules: CallRules
-}
-
-function takeModelBlock(
-  draft: Draft<CallState>,
-  { block, path }: ReadBlock,
-  { message, rules }: Place,
-): void {
+function takeModelBlock(draft: CallDraft, { block, path }: ReadBlock, message: number, rules: Rules): void {
   if (isToolUse(block)) {
     draft.usesTools = true
-    if (isNewCall(draft, block.id, path, rules)) draft.pending.set(block.id, message.index)
+    if (isNewCall(draft, block.id, path, rules)) draft.pending.set(block.id, message)
   } else if (isServerToolUse(block)) {
     if (isNewCall(draft, block.id, path, rules)) draft.waiting.set(block.id, { path, tool: toolOf(block) })
   } else if (isServerToolResult(block) && !draft.waiting.delete(block.tool_use_id)) {
-    const expected = 'Expected a call before it that has no result yet:'
-    rules.report('server-result-unexpected', path, `${expected} ${block.tool_use_id}.`)
+    const expected = `a call before it that has no result yet: ${block.tool_use_id}`
+    rules.report('server-result-unexpected', path, expected)
   }
 }
 
@@ -101,164 +84,133 @@ function toolOf({ type, name }: Block): string | null {
   return name.endsWith('code_execution') ? 'code_execution' : name
 }
 
-function isNewCall(
-  draft: Draft<CallState>,
-  id: string,
-  path: string,
-  { idPattern, report }: CallRules,
-): boolean {
-  if (!idPattern.test(id)) report('tool-id', `${path}.id`, `Expected an id that matches ${idPattern.source}.`)
+function isNewCall(draft: CallDraft, id: string, path: string, { profile, report }: Rules): boolean {
+  const pattern = profile.tools.idPattern
+  if (!new RegExp(pattern).test(id)) report('tool-id', `${path}.id`, `an id that matches ${pattern}`)
   if (draft.seen.has(id)) {
-    report('tool-id-repeated', path, `Expected an id that no other call has: ${id}.`)
+    report('tool-id-repeated', path, `an id that no other call has: ${id}`)
     return false
   }
   draft.seen = draft.seen.set(id, true)
   return true
 }
 
-function afterUser(state: CallState, message: ReadMessage, rules: CallRules): CallState {
-  const draft = draftOf(state)
-  const before = state.answer ?? { answered: new Set<string>(), hasOther: false, hasResult: false }
-  const answer = { ...before, answered: new Set(before.answered) }
-  for (const item of message.blocks) {
-    if (isToolResult(item.block)) takeResult({ draft, answer }, item, rules)
-    else if (item.block.type !== 'tool_result') takeOther({ draft, answer }, item, rules)
-  }
-  return { ...draft, answer }
-}
-
-interface Turn {
-  readonly draft: Draft<CallState>
-  readonly answer: { hasOther: boolean; hasResult: boolean; readonly answered: Set<string> }
-}
-
-function takeResult(
-  { draft, answer }: Turn,
-  { block, path }: ReadBlock,
-  { resultsFirst, report }: CallRules,
-): void {
-  const id = String(block.tool_use_id)
-  draft.usesTools = true
-  answer.hasResult = true
-  if (draft.pending.delete(id)) {
-    answer.answered.add(id)
-    if (resultsFirst && answer.hasOther) {
-      report('tool-result-late', path, 'Expected the results before anything else in the message.')
+function takeAnswers(
+  draft: CallDraft,
+  before: AnswerState | null,
+  { blocks }: ReadMessage,
+  { profile, report }: Rules,
+): AnswerState {
+  const answered = new Set(before?.answered)
+  let { hasOther = false, hasResult = false } = before ?? {}
+  for (const { block, path } of blocks) {
+    if (isToolResult(block)) {
+      const id = block.tool_use_id
+      draft.usesTools = true
+      hasResult = true
+      if (draft.pending.delete(id)) {
+        answered.add(id)
+        if (profile.tools.resultsFirst && hasOther) report('tool-result-late', path)
+      } else if (answered.has(id)) {
+        report('tool-result-repeated', path, `one result for each call: ${id}`)
+      } else {
+        report('tool-result-unexpected', path, `a call in the message before that this answers: ${id}`)
+      }
+    } else if (block.type !== 'tool_result') {
+      endWaiting(draft, path, hasResult, report)
+      hasOther = true
     }
-  } else if (answer.answered.has(id)) {
-    report('tool-result-repeated', path, `Expected one result for each call: ${id}.`)
-  } else {
-    report('tool-result-unexpected', path, `Expected a call in the message before that this answers: ${id}.`)
   }
+  return { answered, hasOther, hasResult }
 }
 
 /** Anything but a result ends the model's turn, and with it the wait for what the provider was running. */
-function takeOther({ draft, answer }: Turn, { path }: ReadBlock, { report }: CallRules): void {
-  if (draft.waiting.size > 0 && answer.hasResult) {
-    const calls = [...draft.waiting.keys()].join(', ')
-    report('server-wait-results-only', path, `Expected nothing but results while the provider runs ${calls}.`)
+function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, report: Rules['report']): void {
+  if (waiting.size > 0 && hasResult) {
+    const calls = [...waiting.keys()].join(', ')
+    report('server-wait-results-only', path, `nothing but results while the provider runs ${calls}`)
   } else {
-    for (const [id, call] of draft.waiting) {
-      report('server-result-missing', call.path, `Expected a result of ${id} before the turn ends.`)
+    for (const [id, call] of waiting) {
+      report('server-result-missing', call.path, `a result of ${id} before the turn ends`)
     }
   }
-  draft.waiting.clear()
-  answer.hasOther = true
+  waiting.clear()
 }
 
 /** One finding for each message that holds calls without a result. */
-export function finishCalls({ pending }: CallState, report: Report): void {
-  const byMessage = new Map<number, string[]>()
-  for (const [id, message] of pending) byMessage.set(message, [...(byMessage.get(message) ?? []), id])
-  for (const [message, ids] of byMessage) {
-    const expected = 'Expected a tool_result for each tool_use in the next message; missing:'
-    report('tool-result-missing', `messages.${message}`, `${expected} ${ids.join(', ')}.`)
+export function reportUnanswered({ pending }: CallState, { report }: Rules): void {
+  for (const message of new Set(pending.values())) {
+    const ids = [...pending].filter((call) => call[1] === message).map(([id]) => id)
+    const expected = `a tool_result for each tool_use in the next message; missing: ${ids.join(', ')}`
+    report('tool-result-missing', `messages.${message}`, expected)
   }
 }
 
 // The tools of a request: the list, the choice among them, and changes to it in mid-conversation.
 
-interface ToolRules {
-  readonly profile: Profile
-  readonly report: Report
+function namesOf({ tools }: Fields): ReadonlySet<unknown> {
+  return new Set(listIn(tools).map((tool) => (isObject(tool) ? tool.name : undefined)))
 }
 
-function toolsOf({ tools }: Fields): readonly unknown[] {
-  return Array.isArray(tools) ? Array.from(tools) : []
-}
-
-function namesOf(request: Fields): ReadonlySet<unknown> {
-  return new Set(toolsOf(request).map((tool) => (isObject(tool) ? tool.name : undefined)))
-}
-
-export function checkTools(request: Fields, { profile, report }: ToolRules): void {
-  if (!isAbsent(request.tools) && !Array.isArray(request.tools)) {
-    report('tools-shape', 'tools', 'Expected a list of tools.')
-  }
-  const pattern = new RegExp(profile.tools.namePattern)
+export function checkTools({ tools }: Fields, { profile, report }: Rules): void {
+  if (!isAbsent(tools) && !Array.isArray(tools)) report('tools-shape', 'tools', 'a list of tools')
   const names = new Set<unknown>()
-  toolsOf(request).forEach((tool, index) => {
+  let deferred = 0
+  for (const [index, tool] of listIn(tools).entries()) {
     const path = `tools.${index}`
     if (!isObject(tool)) {
-      report('tools-shape', path, 'Expected an object.')
-      return
+      report('tools-shape', path)
+      continue
     }
-    checkTool(tool, path, { pattern, report })
+    checkTool(tool, path, { profile, report })
     const isRepeated = typeof tool.name === 'string' && names.has(tool.name)
-    if (isRepeated) report('tool-name-repeated', `${path}.name`, 'Expected a name that no other tool has.')
+    if (isRepeated) report('tool-name-repeated', `${path}.name`)
     names.add(tool.name)
-  })
-  checkDeferred(request, { profile, report })
-}
-
-function checkDeferred(request: Fields, { profile, report }: ToolRules): void {
+    if (tool.defer_loading === true) deferred += 1
+  }
   const most = profile.sizes.deferredTools
-  const count = toolsOf(request).filter((tool) => isObject(tool) && tool.defer_loading === true).length
-  if (count > most) report('tool-count', 'tools', `Expected at most ${most} deferred tools, not ${count}.`)
+  if (deferred > most) report('tool-count', 'tools', `at most ${most} deferred tools, not ${deferred}`)
 }
 
 /** A tool of the caller's has no type, or `custom`; those the provider brings along need no schema, some no name. */
-function checkTool(
-  tool: Fields,
-  path: string,
-  { pattern, report }: { pattern: RegExp; report: Report },
-): void {
-  const isOwn = isAbsent(tool.type) || tool.type === 'custom'
-  const isNamed = !isAbsent(tool.name)
-  if ((isOwn || isNamed) && !(typeof tool.name === 'string' && pattern.test(tool.name))) {
-    report('tool-name', `${path}.name`, `Expected a name that matches ${pattern.source}.`)
+function checkTool({ type, name, input_schema }: Fields, path: string, { profile, report }: Rules): void {
+  const isOwn = isAbsent(type) || type === 'custom'
+  const pattern = profile.tools.namePattern
+  const isNamed = typeof name === 'string' && new RegExp(pattern).test(name)
+  if ((isOwn || !isAbsent(name)) && !isNamed) {
+    report('tool-name', `${path}.name`, `a name that matches ${pattern}`)
   }
-  if (isOwn && !(isObject(tool.input_schema) && tool.input_schema.type === 'object')) {
-    report('tool-schema', `${path}.input_schema`, "Expected a schema of type 'object'.")
-  }
+  const hasSchema = isObject(input_schema) && input_schema.type === 'object'
+  if (isOwn && !hasSchema) report('tool-schema', `${path}.input_schema`)
 }
 
-const CHOICES: ReadonlySet<unknown> = new Set(['auto', 'any', 'tool', 'none'])
+const CHOICES: readonly unknown[] = ['auto', 'any', 'tool', 'none']
 
 export function isForced({ tool_choice: choice }: Fields): boolean {
   return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
 }
 
-export function checkToolChoice(request: Fields, { profile, report }: ToolRules): void {
+export function checkToolChoice(request: Fields, { profile, report }: Rules): void {
   const choice = request.tool_choice
   if (isAbsent(choice)) return
-  if (!isObject(choice) || !CHOICES.has(choice.type)) {
-    report('tool-choice', 'tool_choice', `Expected an object of type ${[...CHOICES].join(', ')}.`)
+  if (!isObject(choice) || !CHOICES.includes(choice.type)) {
+    report('tool-choice', 'tool_choice', `an object of type ${CHOICES.join(', ')}`)
     return
   }
-  if (toolsOf(request).length === 0) {
-    report('tool-choice', 'tool_choice', 'Expected a choice only where tools are declared.')
-  } else if (
-    choice.type === 'tool' &&
-    !(typeof choice.name === 'string' && namesOf(request).has(choice.name))
-  ) {
-    report('tool-choice', 'tool_choice.name', 'Expected the name of a declared tool.')
+  const isNamed = typeof choice.name === 'string' && namesOf(request).has(choice.name)
+  if (listIn(request.tools).length === 0) report('tool-choice', 'tool_choice')
+  else if (choice.type === 'tool' && !isNamed) {
+    report('tool-choice', 'tool_choice.name', 'the name of a declared tool')
   }
   const mode = thinkingMode(request, profile.thinking)
   const isFree = profile.thinking.unforcedInModes.some((unforced) => unforced === mode)
   if (isForced(request) && (profile.tools.forcedChoice === 'refused' || isFree)) {
-    report('tool-choice-forced', 'tool_choice.type', "Expected 'auto' or 'none'.")
+    report('tool-choice-forced', 'tool_choice.type')
   }
+}
+
+export function isToolChange({ block }: ReadBlock): boolean {
+  return block.type === 'tool_addition' || block.type === 'tool_removal'
 }
 
 /** Tools that were added or removed by reference: each name, and where it was first met. */
@@ -266,13 +218,10 @@ export type ToolChanges = Trie<string>
 
 export const startToolChanges: ToolChanges = Trie.empty()
 
-export function stepToolChanges(changes: ToolChanges, message: ReadMessage, rules: ToolRules): ToolChanges {
+export function stepToolChanges(changes: ToolChanges, message: ReadMessage, rules: Rules): ToolChanges {
   let after = changes
-  for (const { block, path } of message.blocks) {
-    if (block.type !== 'tool_addition' && block.type !== 'tool_removal') continue
-    if (!rules.profile.capabilities.toolChanges) {
-      rules.report('tool-change-refused', path, 'Expected no change of tools among the messages.')
-    }
+  for (const { block, path } of message.blocks.filter(isToolChange)) {
+    if (!rules.profile.capabilities.toolChanges) rules.report('tool-change-refused', path)
     const tool: unknown = block.tool
     if (!isObject(tool) || tool.type !== 'tool_reference' || typeof tool.name !== 'string') continue
     if (!after.has(tool.name)) after = after.set(tool.name, path)
@@ -280,32 +229,26 @@ export function stepToolChanges(changes: ToolChanges, message: ReadMessage, rule
   return after
 }
 
-function checkWaiting({ waiting }: CallState, request: Fields, report: Report): void {
-  const names = namesOf(request)
-  for (const [id, { path, tool }] of waiting) {
-    if (tool === null || names.has(tool)) continue
-    report('tools-undeclared', path, `Expected the tool ${tool} to be declared while ${id} waits for it.`)
-  }
-}
-
-export function finishToolChanges(changes: ToolChanges, request: Fields, report: Report): void {
-  const names = namesOf(request)
-  for (const [name, path] of changes) {
-    if (names.has(name)) continue
-    report('tool-change-unknown', `${path}.tool.name`, `Expected the name of a declared tool: ${name}.`)
-  }
-}
-
 /** Tool blocks need tools; a call under way needs what runs it, which may come with a connected server. */
-export function checkDeclared(calls: CallState, request: Fields, { profile, report }: ToolRules): void {
-  const servers = request.mcp_servers
-  const isServed = Array.isArray(servers) && servers.length > 0
-  if (toolsOf(request).length > 0) {
-    if (!isServed) checkWaiting(calls, request, report)
-    return
+export function finishTools(
+  { usesTools, waiting }: CallState,
+  changes: ToolChanges,
+  request: Fields,
+  { profile, report }: Rules,
+): void {
+  const names = namesOf(request)
+  const isServed = listIn(request.mcp_servers).length > 0
+  if (listIn(request.tools).length === 0) {
+    const isMissing = (usesTools && profile.tools.declaredWhenUsed) || (waiting.size > 0 && !isServed)
+    if (isMissing) report('tools-undeclared', 'tools')
+  } else if (!isServed) {
+    for (const [id, { path, tool }] of waiting) {
+      if (tool === null || names.has(tool)) continue
+      report('tools-undeclared', path, `the tool ${tool} to be declared while ${id} waits for it`)
+    }
   }
-  const isMissing =
-    (calls.usesTools && profile.tools.declaredWhenUsed) || (calls.waiting.size > 0 && !isServed)
-  if (isMissing)
-    report('tools-undeclared', 'tools', 'Expected the tools that the messages use to be declared.')
+  for (const [name, path] of changes) {
+    if (!names.has(name))
+      report('tool-change-unknown', `${path}.tool.name`, `the name of a declared tool: ${name}`)
+  }
 }

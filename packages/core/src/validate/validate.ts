@@ -12,13 +12,14 @@ import type { Payload } from '../context/payload.ts'
 import { List } from '../log/append-list.ts'
 import { isObject } from '../log/json.ts'
 import type { Profile } from '../policy/provider-profile.ts'
-import { type Fields, type Finding, isAbsent, type ReadMessage, type Report, readMessage } from './finding.ts'
+import { createReport, type Fields, type Finding, readMessage } from './finding.ts'
 import {
   type CacheState,
   countMessage,
   finishCache,
   finishSize,
   type PlacedMarker,
+  placedBytes,
   type SizeState,
   startCache,
   startSize,
@@ -26,22 +27,8 @@ import {
   stepSize,
   withPlaced,
 } from './limit-rules.ts'
-import {
-  type CompactionState,
-  finishCompaction,
-  startCompaction,
-  stepCompaction,
-} from './provider-edit-rules.ts'
-import {
-  type BetaState,
-  betasOf,
-  checkAround,
-  checkBlock,
-  contentRules,
-  finishBetas,
-  startBetas,
-  stepBetas,
-} from './request-rules.ts'
+import { finishCompaction, type SignedSummary, stepCompaction } from './provider-edit-rules.ts'
+import { type BetaState, checkAround, checkBlock, finishBetas, stepBetas } from './request-rules.ts'
 import {
   finishRoles,
   type RoleState,
@@ -54,9 +41,8 @@ import {
 import { finishThinking, startThinking, stepThinking, type ThinkingState } from './thinking-rules.ts'
 import {
   type CallState,
-  checkDeclared,
-  finishCalls,
-  finishToolChanges,
+  finishTools,
+  reportUnanswered,
   startCalls,
   startToolChanges,
   stepCalls,
@@ -64,31 +50,31 @@ import {
   type ToolChanges,
 } from './tool-rules.ts'
 
-/** Never throws, whatever `payload` is. Those of the request come first, then those of the messages, as met. */
+/** Never throws, whatever `payload` is. Findings of the request come first, then those of the messages, as met. */
 export function validate(payload: Payload, profile: Profile): readonly Finding[] {
   const request: unknown = payload
-  if (!isObject(request)) return [{ code: 'payload-shape', path: '', message: 'Expected an object.' }]
-  const findings = checkRequest(request, profile)
+  const found: Finding[] = []
+  const report = createReport((finding) => found.push(finding))
+  if (!isObject(request)) {
+    report('payload-shape', '')
+    return found
+  }
+  checkAround(request, { profile, report })
   const { messages } = request
   if (!Array.isArray(messages)) {
-    return [
-      ...findings,
-      { code: 'messages-shape', path: 'messages', message: 'Expected a list of messages.' },
-    ]
+    report('messages-shape', 'messages')
+    return found
   }
   let state = startMessageCheck(profile)
   for (const message of messages) state = checkMessage(state, message)
-  return [...findings, ...finishMessages(state, request)]
+  return [...found, ...finishMessages(state, request)]
 }
 
 /** The findings about everything but the messages: they stay the same as long as that does. */
 export function checkRequest(request: Fields, profile: Profile): readonly Finding[] {
-  const findings: Finding[] = []
-  const report: Report = (code, path, message) => {
-    findings.push({ code, path, message })
-  }
-  checkAround(request, { profile, report })
-  return findings
+  const found: Finding[] = []
+  checkAround(request, { profile, report: createReport((finding) => found.push(finding)) })
+  return found
 }
 
 // The check of messages as a left fold, so that what was checked once is not looked at again: keep the state
@@ -97,7 +83,6 @@ export function checkRequest(request: Fields, profile: Profile): readonly Findin
 
 export interface MessageCheck {
   readonly profile: Profile
-  readonly idPattern: RegExp
   /** What is wrong for certain, whatever follows. */
   readonly findings: List<Finding>
   /** Messages, bytes and images so far. */
@@ -108,14 +93,13 @@ export interface MessageCheck {
   readonly toolChanges: ToolChanges
   readonly thinking: ThinkingState
   readonly cache: CacheState
-  readonly compaction: CompactionState
+  readonly summary: SignedSummary
   readonly betas: BetaState
 }
 
 export function startMessageCheck(profile: Profile): MessageCheck {
   return {
     profile,
-    idPattern: new RegExp(profile.tools.idPattern),
     findings: List.of(),
     size: startSize,
     roles: startRoles,
@@ -124,40 +108,36 @@ export function startMessageCheck(profile: Profile): MessageCheck {
     toolChanges: startToolChanges,
     thinking: startThinking,
     cache: startCache,
-    compaction: startCompaction,
-    betas: startBetas(profile.betas),
+    summary: null,
+    betas: [],
   }
 }
 
-/** The check one message further. `message` is the next one; its index is how many were checked before it. */
+/** Checks the next message; its index is how many were checked before it. */
 export function checkMessage(state: MessageCheck, message: unknown): MessageCheck {
+  const { profile } = state
   let { findings } = state
-  const report: Report = (code, path, text) => {
-    findings = findings.push({ code, path, message: text })
-  }
-  const read = readMessage(message, state.size.messages, report)
-  const size = countMessage(state.size, message, report)
-  const after = read === null ? { ...state, size } : step({ ...state, size }, read, report)
-  return { ...after, findings }
-}
-
-function step(state: MessageCheck, message: ReadMessage, report: Report): MessageCheck {
-  const { profile, idPattern } = state
+  const report = createReport((finding) => {
+    findings = findings.push(finding)
+  })
   const rules = { profile, report }
-  const content = contentRules(profile, report)
-  for (const item of message.blocks) checkBlock(item, message.role, content)
-  return {
-    ...state,
-    size: stepSize(state.size, message, { sizes: profile.sizes, report }),
-    roles: stepRoles(state.roles, message, rules),
-    system: stepSystem(state.system, message, rules),
-    calls: stepCalls(state.calls, message, { idPattern, resultsFirst: profile.tools.resultsFirst, report }),
-    toolChanges: stepToolChanges(state.toolChanges, message, rules),
-    thinking: stepThinking(state.thinking, message, { thinking: profile.thinking, report }),
-    cache: stepCache(state.cache, message, { cache: profile.cache, report }),
-    compaction: stepCompaction(state.compaction, message, rules),
-    betas: stepBetas(state.betas, message, profile.betas),
+  const read = readMessage(message, state.size.messages, report)
+  const size = countMessage(state.size, message, rules)
+  if (read === null) return { ...state, size, findings }
+  for (const item of read.blocks) checkBlock(item, read.role, rules)
+  const next = {
+    profile,
+    size: stepSize(size, read, rules),
+    roles: stepRoles(state.roles, read, rules),
+    system: stepSystem(state.system, read, rules),
+    calls: stepCalls(state.calls, read, rules),
+    toolChanges: stepToolChanges(state.toolChanges, read, rules),
+    thinking: stepThinking(state.thinking, read, rules),
+    cache: stepCache(state.cache, read, rules),
+    summary: stepCompaction(state.summary, read, rules),
+    betas: stepBetas(state.betas, read, rules),
   }
+  return { ...next, findings }
 }
 
 /**
@@ -169,31 +149,18 @@ export function finishMessages(
   request: Fields,
   placed: readonly PlacedMarker[] = [],
 ): readonly Finding[] {
+  const { profile, calls, cache } = state
   const findings = state.findings.toArray()
-  const report: Report = (code, path, message) => {
-    findings.push({ code, path, message })
-  }
-  const { profile, calls } = state
-  const rules = { profile, report }
-  finishCalls(calls, report)
-  finishRoles(state.roles, endOf(state, request), rules)
-  finishThinking(state.thinking, request, { thinking: profile.thinking, report })
-  checkDeclared(calls, request, rules)
-  finishToolChanges(state.toolChanges, request, report)
-  finishCompaction(state.compaction, { request, betas: betasOf(request), waiting: calls.waiting }, rules)
-  finishBetas(state.betas, request, { betas: profile.betas, report })
-  const { markers, added } = withPlaced(state.cache, placed, { cache: profile.cache, report })
-  finishCache({ markers, target: state.cache.target }, request, { cache: profile.cache, report })
-  finishSize(state.size, request, { sizes: profile.sizes, report, added })
+  const rules = { profile, report: createReport((finding) => findings.push(finding)) }
+  reportUnanswered(calls, rules)
+  finishRoles(state.roles, request, calls, rules)
+  finishThinking(state.thinking, request, rules)
+  finishTools(calls, state.toolChanges, request, rules)
+  finishCompaction(state.summary, request, calls, rules)
+  finishBetas(state.betas, request, rules)
+  finishCache(withPlaced(cache, placed, rules), cache.target, request, rules)
+  finishSize(state.size, request, placedBytes(placed), rules)
   return findings
-}
-
-function endOf({ calls }: MessageCheck, request: Fields): Parameters<typeof finishRoles>[1] {
-  return {
-    summarizes: !isAbsent(request.compaction),
-    hasUnanswered: calls.pending.size > 0,
-    isWaiting: calls.waiting.size > 0,
-  }
 }
 
 // Validation that keeps pace with flattening: what is frozen is checked once, only the tail anew.

@@ -67,6 +67,14 @@ export const badTools: readonly BadRequest[] = [
     findings: [['tools-undeclared', 'tools']],
   },
   {
+    why: 'a result in the messages and no tools',
+    payload: request([user([result('t')])], { tools: [] }),
+    findings: [
+      ['tool-result-unexpected', 'messages.0.content.0'],
+      ['tools-undeclared', 'tools'],
+    ],
+  },
+  {
     why: 'a search under way and nothing to run it',
     payload: request(asked(serverCall('s')), { tools: undefined }),
     findings: [['tools-undeclared', 'tools']],

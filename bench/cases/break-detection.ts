@@ -1,4 +1,4 @@
-/** What watching the cache costs must not grow with the conversation: snapshot and compare of one more call. */
+/** What watching the cache costs must not grow with the conversation: forecast, snapshot and compare of one more call. */
 import {
   advance,
   createProfile,
@@ -9,6 +9,8 @@ import {
   flatten,
   reduce,
 } from '@tidemark/core'
+import { forecastSent, learnFromResponse } from '../../packages/core/src/cache/cache-forecast.ts'
+import { type Lineage, NO_LINEAGE } from '../../packages/core/src/cache/cache-model.ts'
 import {
   type BreakRules,
   type CacheWatch,
@@ -63,34 +65,38 @@ function requestOf(flat: Flat, call: number): SentRequest {
   }
 }
 
+/** What is known before a call: of the cache, and of the requests to compare with. */
+interface Known {
+  readonly watch: CacheWatch
+  readonly model: Lineage
+}
+
 /** Each reads all that the one before left, and adds a thousand tokens. */
-function watched(watch: CacheWatch, sent: SentRequest, call: number): CacheWatch {
+function watched({ watch, model }: Known, sent: SentRequest, call: number): Known {
   const usage = {
     input_tokens: 5,
     output_tokens: 100,
     cache_read_input_tokens: call * 1_000,
     cache_creation_input_tokens: 1_000,
   }
-  const { watch: next, outcome } = compareAnswer(
-    takeSnapshot(watch, sent, RULES.policy),
-    { source: SOURCE, usage },
-    RULES,
-  )
+  const forecast = forecastSent(model, sent, RULES.profile)
+  const recorded = takeSnapshot(watch, sent, forecast, RULES.policy)
+  const { watch: next, outcome } = compareAnswer(recorded, { source: SOURCE, usage }, RULES)
   if (outcome.kind === 'broke') throw new Error(`a false alarm: ${outcome.event.sentence}`)
-  return next
+  return { watch: next, model: learnFromResponse(model, forecast, usage) }
 }
 
 /** The first call of a session looks at all it sends; it is made beforehand. */
-function callsFrom(length: number): () => CacheWatch {
+function callsFrom(length: number): () => Known {
   const [first, ...rest] = requestsFrom(length)
   if (first === undefined) throw new Error('no requests')
-  const begun = watched(emptyCacheWatch(), first, 0)
-  return () => rest.reduce<CacheWatch>((watch, sent, call) => watched(watch, sent, call + 1), begun)
+  const begun = watched({ watch: emptyCacheWatch(), model: NO_LINEAGE }, first, 0)
+  return () => rest.reduce<Known>((known, sent, call) => watched(known, sent, call + 1), begun)
 }
 
 export const benchCase: BenchCase = {
   name: 'break-detection-is-flat',
-  compares: 'snapshot + compare of a call at 10,000 records with the same at 100',
+  compares: 'forecast + snapshot + compare of a call at 10,000 records with the same at 100',
   bound: { atMost: 1.5 },
   rounds: ROUNDS,
   prepare: () => ({ subject: callsFrom(10_000), baseline: callsFrom(100) }),

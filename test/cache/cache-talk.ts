@@ -155,7 +155,7 @@ export class CacheTalk {
       ...(this.#watched === undefined ? {} : { previous: this.#watched }),
     })
     const forecast = forecastRead(this.lineage, { request, now: clock.now(), profile })
-    this.watch = takeSnapshot(this.watch, sent, POLICY.cache.breaks)
+    this.watch = takeSnapshot(this.watch, sent, forecast, POLICY.cache.breaks)
     const { body, record } = await this.#post(request)
     const rules = { policy: POLICY.cache.breaks, profile, prices: pricesOf(request.front.model) }
     const answer = { source, usage: body.usage, word: providerWord(body.diagnostics) }

@@ -45,7 +45,7 @@ describe('a clearing', () => {
   it('re-bills only what lies behind the edge marker; the calls behind it read what is foreseen', async () => {
     const { talk, seen, rebilled } = await cleared({ clears: true })
     expect([readIn(seen.usage), rebilled]).toEqual([18_071, 21_525])
-    expect(tokensAt(seen, 'edge')).toBe(18_071)
+    expect(tokensAt(seen, 'before-first-clearable')).toBe(18_071)
     // Nobody has told how large the prefix at the edge is: an estimate, and known to be one.
     expect([seen.forecast.why, seen.forecast.isCertain]).toEqual(['rewritten', false])
     expect(Math.abs(seen.forecast.read / 18_071 - 1)).toBeLessThan(0.1)
@@ -56,14 +56,14 @@ describe('a clearing', () => {
     // The edge has moved on: the next clearing finds more in front of it.
     talk.told.clear(talk.told.clearable.slice(0, 6))
     const next = await talk.goOn(1)
-    expect(readIn(next.usage)).toBe(tokensAt(next, 'edge'))
+    expect(readIn(next.usage)).toBe(tokensAt(next, 'before-first-clearable'))
     expect(readIn(next.usage)).toBeGreaterThan(18_071)
   })
 
   it('re-bills all messages where there is none: tier 1 is off, and one marker stands on them', async () => {
     const { seen, rebilled } = await cleared({ clears: false })
     const onMessages = seen.request.markers.filter(({ place }) => place.zone === 'messages')
-    expect(onMessages.map(({ kind }) => kind)).toEqual(['tail'])
+    expect(onMessages.map(({ kind }) => kind)).toEqual(['last-message'])
     expect([readIn(seen.usage), rebilled]).toEqual([3_229, 36_367])
     expect(tokensAt(seen, 'system')).toBe(3_229)
   })

@@ -19,6 +19,7 @@ export {
   type Forecast,
   type ForecastReason,
   forecastRead,
+  forecastSent,
   learnFromFork,
   learnFromResponse,
   recallLineage,
@@ -31,7 +32,6 @@ export {
   type CacheOutcome,
   type CacheWatch,
   emptyCacheWatch,
-  sourceOf,
   takeSnapshot,
 } from './cache/cache-monitor.ts'
 export {

@@ -13,8 +13,6 @@ import {
 } from '../../test/breaks/talk.ts'
 import { createWatcher } from '../../test/breaks/watcher.ts'
 import { contextOf } from '../tokens/usage.ts'
-import { announceAct, emptyCacheWatch, takeSnapshot } from './cache-monitor.ts'
-import { compareAnswer } from './detect-break.ts'
 import type { SentRequest } from './sent-request.ts'
 
 const MAIN = 'repl_main_thread'
@@ -211,10 +209,9 @@ describe('not breaks', () => {
     }
     const first = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: 33_300 }
     const kinds = [RULES, { ...RULES, profile }].map((rules) => {
-      const watched = takeSnapshot(emptyCacheWatch(), requestOf(thoughtful, 0), rules.policy)
-      const { watch } = compareAnswer(watched, { source: MAIN, usage: first }, rules)
-      return compareAnswer(takeSnapshot(watch, sent, rules.policy), { source: MAIN, usage }, rules).outcome
-        .kind
+      const watcher = createWatcher(rules)
+      watcher.exchange(requestOf(thoughtful, 0), first)
+      return watcher.exchange(sent, usage).kind
     })
     expect(kinds).toEqual(['broke', 'read'])
   })
@@ -227,17 +224,13 @@ describe('not breaks', () => {
       cache_creation_input_tokens: 8,
     }
     const first = { ...usage, cache_read_input_tokens: 134_285, cache_creation_input_tokens: 4_102 }
-    const { watch } = compareAnswer(
-      takeSnapshot(emptyCacheWatch(), requestOf(talk, 0), RULES.policy),
-      { source: MAIN, usage: first },
-      RULES,
-    )
-    const { outcome } = compareAnswer(
-      takeSnapshot(watch, requestOf(next, 1), RULES.policy),
-      { source: MAIN, usage },
-      RULES,
-    )
-    expect(outcome).toEqual({ kind: 'read', expected: 138_387, read: 95_846 })
+    const watcher = createWatcher()
+    watcher.exchange(requestOf(talk, 0), first)
+    expect(watcher.exchange(requestOf(next, 1), usage)).toEqual({
+      kind: 'read',
+      expected: 138_387,
+      read: 95_846,
+    })
   })
 })
 
@@ -264,18 +257,10 @@ describe('deletions from the cached prefix', () => {
       input_tokens: 20_000,
       cache_deleted_input_tokens: deleted,
     }
-    const { watch } = compareAnswer(
-      takeSnapshot(emptyCacheWatch(), requestOf(talk, 0), RULES.policy),
-      { source: MAIN, usage: first },
-      RULES,
-    )
-    const announced = announceAct(watch, MAIN, edits)
-    const { outcome } = compareAnswer(
-      takeSnapshot(announced, requestOf(next, 1), RULES.policy),
-      { source: MAIN, usage },
-      RULES,
-    )
-    expect(outcome.kind).toBe(kind)
+    const watcher = createWatcher()
+    watcher.exchange(requestOf(talk, 0), first)
+    watcher.announce(MAIN, edits)
+    expect(watcher.exchange(requestOf(next, 1), usage).kind).toBe(kind)
   })
 })
 

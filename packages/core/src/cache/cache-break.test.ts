@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { figuresOf, providerWord } from './cache-break.ts'
+import { providerWord, toCacheFigures } from './cache-break.ts'
 
-describe('figuresOf', () => {
+describe('toCacheFigures', () => {
   it('tells what was read and what is cached', () => {
     const usage = {
       input_tokens: 5,
@@ -10,8 +10,9 @@ describe('figuresOf', () => {
       cache_creation_input_tokens: 300,
       cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
     }
-    expect(figuresOf(usage)).toEqual({
+    expect(toCacheFigures(usage)).toEqual({
       first: { input: 5, cacheRead: 1_000, write5m: 100, write1h: 200, output: 7 },
+      lastRead: 1_000,
       cached: 1_300,
       deleted: null,
       isCompacted: false,
@@ -33,7 +34,7 @@ describe('figuresOf', () => {
       cache_creation_input_tokens: 700,
       iterations: [run(1_000, 500), { ...run(9, 9), type: 'advisor_message' }, run(1_500, 200)],
     }
-    const { first, cached } = figuresOf(usage)
+    const { first, cached } = toCacheFigures(usage)
     expect([first.cacheRead, first.write5m, cached]).toEqual([1_000, 500, 1_700])
   })
 
@@ -42,11 +43,13 @@ describe('figuresOf', () => {
     { type: 'message', is: false },
   ])('a run of type $type: summarised by the provider is $is', ({ type, is }) => {
     const usage = { input_tokens: 0, output_tokens: 0, iterations: [{ type, input_tokens: 1 }] }
-    expect(figuresOf(usage).isCompacted).toBe(is)
+    expect(toCacheFigures(usage).isCompacted).toBe(is)
   })
 
   it('passes on what was deleted from the cached prefix', () => {
-    expect(figuresOf({ input_tokens: 0, output_tokens: 0, cache_deleted_input_tokens: 40 }).deleted).toBe(40)
+    expect(
+      toCacheFigures({ input_tokens: 0, output_tokens: 0, cache_deleted_input_tokens: 40 }).deleted,
+    ).toBe(40)
   })
 })
 

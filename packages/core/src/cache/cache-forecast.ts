@@ -1,335 +1,315 @@
 /**
- * How much of a request the provider's cache will answer, said before it is sent. Exact wherever usage has told
- * the size of the prefix that is found and nothing unforeseen happens on the provider's side.
+ * How much of a request the provider will read from its cache, predicted before it is sent, and what usage then shows
+ * of the cache. Exact wherever usage has shown the size of the prefix found and nothing unforeseen happens.
  */
 
 import type { View } from '../context/context-view.ts'
 import { List } from '../log/append-list.ts'
-import { isThinking } from '../log/block.ts'
 import type { AssistantRecord, Usage } from '../log/record.ts'
-import type { CacheRules, Profile } from '../policy/provider-profile.ts'
-import {
-  blocksIn,
-  type CacheKey,
-  type Counted,
-  countBefore,
-  frontBlocks,
-  type MessageList,
-  messageAt,
-  messageCount,
-  sameKey,
-  sharedBlocks,
-} from '../request/block-index.ts'
-import {
-  type AssembledRequest,
-  type AssembleQuestion,
-  assembleRequest,
-  blocksOfRequest,
-  keyOf,
-  type Mark,
-  marksOf,
-  messageHolding,
-  positionAt,
-} from '../request/build-request.ts'
+import type { Profile } from '../policy/provider-profile.ts'
+import { type MessageList, messageAt, messageCount } from '../request/block-index.ts'
+import { type AssembledRequest, type AssembleQuestion, assembleRequest } from '../request/build-request.ts'
 import type { CallPlaces } from '../request/cache-markers.ts'
-import { anchorOf, billedParts, contextOf } from '../tokens/usage.ts'
+import { anchorOf, contextOf } from '../tokens/usage.ts'
+import { toCacheFigures } from './cache-break.ts'
 import {
+  type CacheableRequest,
   type CachedPrefix,
-  type KnownSize,
+  estimateSize,
+  expiresAt,
+  firstStripped,
+  isLive,
+  isWithinReach,
   knownSize,
   type Lineage,
+  type Mark,
   NO_LINEAGE,
-  type Strand,
-  sizeAt,
+  type PrefixSize,
+  type RequestChain,
+  sameKey,
+  sentToCacheable,
+  sharedBlocks,
+  toCacheable,
   type Weigh,
-  withStrand,
+  withChain,
 } from './cache-model.ts'
+import type { SentRequest } from './sent-request.ts'
 
-export interface ForecastQuestion {
-  readonly request: AssembledRequest
-  /** Milliseconds since 1970: when the request starts. */
+interface ForecastOptions {
+  /** When the request starts, in milliseconds since 1970. */
   readonly now: number
-  readonly profile: Profile
-  /** For prefixes whose size nobody has told. */
+  readonly profile: Pick<Profile, 'cache' | 'thinking'>
+  /** For prefixes whose size usage has not shown. */
   readonly weigh?: Weigh
 }
 
-/** Why it is so much and no more. `warm`: all that the request before left is read. */
+/** Why it is this much and no more. `warm`: all that the request before left is read. */
 export type ForecastReason =
   | 'warm'
   | 'first' // nothing was sent yet
   | 'off' // the request carries no marker
-  | 'key' // model, a parameter or a trait of the whole changed
-  | 'rewritten' // the request no longer says what the one before said
+  | 'key' // model, a parameter or a property of the messages changed
+  | 'rewritten' // the request no longer repeats the one before
   | 'expired'
   | 'out-of-reach' // further back than a marker looks
 
 export interface Forecast {
   /** Tokens. */
   readonly read: number
-  /** The figure was told by usage, and not read off between two others. */
+  /** The figure was shown by usage, not interpolated. */
   readonly isCertain: boolean
   readonly why: ForecastReason
   readonly hit: CachedPrefix | null
-  /** For what is learnt from the response. */
-  readonly asked: Asked
+  /** The basis of the forecast; learning from the response needs it. */
+  readonly asked: ForecastBasis
 }
 
-/** The request as the cache will remember it. */
-export interface Asked extends ForecastQuestion {
-  readonly key: CacheKey
-  readonly marks: readonly Mark[]
-  /** Prefixes there may be, lapsed ones among them, and what is known of sizes. */
+export interface ForecastBasis extends ForecastOptions {
+  readonly request: CacheableRequest
+  /** False if only some of the request's markers are known, as in a log: it may read more than the forecast says. */
+  readonly knowsMarkers: boolean
+  /** As it was when the forecast was made. */
+  readonly model: Lineage
+  /** Prefixes that the request repeats under the same key, expired ones included. */
   readonly prefixes: readonly CachedPrefix[]
-  readonly sizes: List<KnownSize>
-  /** It goes on from the newest strand. */
+  readonly sizes: List<PrefixSize>
+  /** The request extends the newest chain. */
   readonly follows: boolean
 }
 
-export function forecastRead(lineage: Lineage, question: ForecastQuestion): Forecast {
-  const asked = askedOf(lineage, question)
-  const hit = hitOf(asked)
-  const known = hit === null ? 0 : knownSize(asked.sizes, hit.blocks)
-  const why = reasonOf(lineage, asked, hit)
-  const isCertain = known !== null && hit?.isDoubtful !== true
-  return { read: known ?? hit?.tokens ?? 0, isCertain, why, hit, asked }
+export function forecastRead(
+  model: Lineage,
+  { request, ...options }: ForecastOptions & { readonly request: AssembledRequest },
+): Forecast {
+  return forecast(model, toCacheable(request, options.profile.cache), { ...options, knowsMarkers: true })
 }
 
-function askedOf(lineage: Lineage, question: ForecastQuestion): Asked {
-  const { request, profile } = question
-  const key = keyOf(request)
-  const [newest, ...older] = lineage.strands
-  const own = newest === undefined ? null : usable(newest, question, key)
-  const follows = own !== null && newest !== undefined && own.isWhole
-  const all = follows || own === null ? [own] : [own, ...older.map((strand) => usable(strand, question, key))]
-  const found = all.filter((each) => each !== null)
+/** For requests that are known only in part, as a log shows them. */
+export function forecastSent(
+  model: Lineage,
+  sent: SentRequest,
+  profile: ForecastOptions['profile'],
+): Forecast {
+  const request = sentToCacheable(sent, profile.cache, model.chains[0]?.counted)
+  return forecast(model, request, { now: sent.at, profile, knowsMarkers: false })
+}
+
+type Basics = ForecastOptions & Pick<ForecastBasis, 'knowsMarkers'>
+
+function forecast(model: Lineage, request: CacheableRequest, options: Basics): Forecast {
+  const asked = findPrefixes(model, request, options)
+  const hit =
+    asked.prefixes.findLast(
+      (prefix) => isLive(prefix, options.now) && isWithinReach(request, prefix.blocks, options.profile),
+    ) ?? null
+  const known = hit === null ? 0 : knownSize(asked.sizes, hit.blocks)
+  const isCertain = known !== null && hit?.isDoubtful !== true
+  return { read: known ?? hit?.tokens ?? 0, isCertain, why: explainForecast(asked, hit), hit, asked }
+}
+
+function findPrefixes(model: Lineage, request: CacheableRequest, options: Basics): ForecastBasis {
+  const [newest, ...older] = model.chains
+  const own = newest === undefined ? null : usablePart(newest, request, options.profile)
+  const follows = own?.isWhole === true
+  const rest = follows ? [] : older.map((chain) => usablePart(chain, request, options.profile))
+  const found = own === null ? [] : [own, ...rest]
   return {
-    ...question,
-    key,
-    marks: marksOf(request, profile.cache),
-    prefixes: merged(found.flatMap(({ prefixes }) => prefixes)),
-    sizes: follows && own !== null ? own.sizes : together(found.map(({ sizes }) => sizes)),
+    ...options,
+    request,
+    model,
+    prefixes: follows ? own.prefixes : longestLivedOfEach(found.flatMap(({ prefixes }) => prefixes)),
+    sizes: follows ? own.sizes : newestOfEach(found.flatMap(({ sizes }) => [...sizes])),
     follows,
   }
 }
 
-interface Usable {
-  readonly prefixes: readonly CachedPrefix[]
-  readonly sizes: List<KnownSize>
-  /** The request repeats all of the strand, under the same key. */
+interface UsablePart extends Pick<RequestChain, 'prefixes' | 'sizes'> {
+  /** The request repeats all of the chain's newest one, under the same key. */
   readonly isWhole: boolean
 }
 
-function usable(strand: Strand, { request, profile }: ForecastQuestion, key: CacheKey): Usable {
-  const shared = Math.min(sharedBlocks(strand, request), strippedFrom(strand, request, profile))
-  const isWhole = shared >= blocksOfRequest(strand) && sameKey(strand.key, key, 'messages')
-  if (isWhole) return { prefixes: strand.prefixes, sizes: strand.sizes, isWhole }
-  const isOfModel = strand.front.model === request.front.model
+function usablePart(
+  chain: RequestChain,
+  request: CacheableRequest,
+  { thinking }: ForecastOptions['profile'],
+): UsablePart {
+  const stripped = thinking.stripsFinishedTurns ? firstStripped(chain.counted, request.counted) : null
+  const shared = Math.min(
+    sharedBlocks(chain, request),
+    request.front.length + (stripped ?? Number.POSITIVE_INFINITY),
+  )
+  const isWhole =
+    shared >= chain.front.length + chain.counted.end.blocks && sameKey(chain.key, request.key, 'messages')
+  if (isWhole) return { prefixes: chain.prefixes, sizes: chain.sizes, isWhole }
+  const isSameModel = sameKey(chain.key, request.key, 'tools')
   return {
-    prefixes: strand.prefixes.filter(
-      ({ blocks, level }) => blocks <= shared && sameKey(strand.key, key, level),
+    prefixes: chain.prefixes.filter(
+      ({ blocks, level }) => blocks <= shared && sameKey(chain.key, request.key, level),
     ),
-    sizes: isOfModel ? List.of([...strand.sizes].filter(({ blocks }) => blocks <= shared)) : List.of(),
+    sizes: isSameModel ? List.of([...chain.sizes].filter(({ blocks }) => blocks <= shared)) : List.of(),
     isWhole,
   }
 }
 
-/**
- * Where a model loses the thinking of finished turns, a new prompt changes the prefix from the first thinking of
- * the turn it finishes on, though no byte of ours does. In blocks before that.
- */
-function strippedFrom(strand: Strand, request: AssembledRequest, { thinking }: Profile): number {
-  const [one, other] = [strand.counted.end.prompt, request.counted.end.prompt]
-  if (!thinking.stripsFinishedTurns || one === other) return Number.POSITIVE_INFINITY
-  const further = other > one ? request.counted : strand.counted
-  const first = firstThinking(further, Math.min(one, other), Math.max(one, other))
-  return first === null ? Number.POSITIVE_INFINITY : frontBlocks(request.front).length + first
-}
-
-function firstThinking(counted: Counted, from: number, to: number): number | null {
-  for (let index = messageHolding(counted, from + 1); index < messageCount(counted.messages); index += 1) {
-    const start = countBefore(counted, index).blocks
-    if (start >= to) return null
-    const message = messageAt(counted.messages, index)
-    const blocks = message === undefined ? [] : blocksIn(message)
-    const found = blocks.findIndex((block, at) => start + at >= from && isThinking(block))
-    if (found !== -1) return start + found < to ? start + found : null
-  }
-  return null
-}
-
-/** One of each; those of newer strands come first. */
-function together(all: readonly List<KnownSize>[]): List<KnownSize> {
-  const byLength = new Map<number, KnownSize>()
-  for (const size of all.flatMap((sizes) => [...sizes])) {
-    if (!byLength.has(size.blocks)) byLength.set(size.blocks, size)
-  }
+/** Newer chains come first, so the first size of each length stays. */
+function newestOfEach(sizes: readonly PrefixSize[]): List<PrefixSize> {
+  const byLength = new Map<number, PrefixSize>()
+  for (const size of sizes) if (!byLength.has(size.blocks)) byLength.set(size.blocks, size)
   return List.of(byLength.values())
 }
 
-/** One of each, the one that lives longest. Shortest first. */
-function merged(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
+/** Shortest first. */
+function longestLivedOfEach(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
   const byLength = prefixes.toSorted(
-    (one, other) => one.blocks - other.blocks || one.expiresAt - other.expiresAt,
+    (one, other) => one.blocks - other.blocks || expiresAt(one) - expiresAt(other),
   )
   return byLength.filter(({ blocks }, index) => byLength[index + 1]?.blocks !== blocks)
 }
 
-/** From the last marker back: the nearest prefix within its reach, else on from the marker before it. */
-function hitOf({ request, profile, marks, prefixes, now }: Asked): CachedPrefix | null {
-  const live = prefixes.filter(({ expiresAt }) => now < expiresAt)
-  const position = (blocks: number): number =>
-    positionAt(request, blocks, profile.thinking.stripsFinishedTurns)
-  for (const mark of marks.toReversed()) {
-    const nearest = live.findLast(({ blocks }) => blocks <= mark.blocks)
-    if (nearest === undefined) continue
-    if (position(mark.blocks) - position(nearest.blocks) < profile.cache.lookBack) return nearest
-  }
-  return null
-}
-
-function reasonOf({ strands: [newest] }: Lineage, asked: Asked, hit: CachedPrefix | null): ForecastReason {
-  if (asked.marks.length === 0) return 'off'
+function explainForecast(
+  { model, request, prefixes, now }: ForecastBasis,
+  hit: CachedPrefix | null,
+): ForecastReason {
+  if (request.marks.length === 0) return 'off'
+  const [newest] = model.chains
   const left = newest?.prefixes.at(-1)
   if (newest === undefined || left === undefined) return 'first'
   if (hit !== null && hit.blocks >= left.blocks) return 'warm'
-  if (!sameKey(newest.key, asked.key, left.level)) return 'key'
-  const there = asked.prefixes.find(({ blocks }) => blocks === left.blocks)
+  if (!sameKey(newest.key, request.key, left.level)) return 'key'
+  const there = prefixes.find(({ blocks }) => blocks === left.blocks)
   if (there === undefined) return 'rewritten'
-  return there.expiresAt <= asked.now ? 'expired' : 'out-of-reach'
+  return isLive(there, now) ? 'out-of-reach' : 'expired'
 }
 
-// What a response's usage tells of the cache: which prefixes are there now, how long, and how large they are.
+// What usage shows of the cache: which prefixes it holds now, for how long, and how large they are.
 
-interface Figures {
+/** Tokens of the last run of the model: what it saw is what is cached. */
+interface CacheUse {
   readonly read: number
   readonly written: number
 }
 
-/** The lineage once the response to a forecast request has begun: from then on others can read what it wrote. */
-export function learnFromResponse(lineage: Lineage, forecast: Forecast, usage: Usage): Lineage {
-  const figures = figuresOf(usage)
-  const { asked } = forecast
-  const { request, key, follows } = asked
-  const sizes = withSizes(forecast, figures)
-  const kept = stillThere(forecast, figures)
-  const prefixes = refreshed({ ...asked, sizes }, kept, figures)
-  const { front, counted } = request
-  return withStrand(lineage, { front, counted, key, prefixes, sizes }, follows)
+/** The model once the response to a forecast request has begun: from then on, others can read what it wrote. */
+export function learnFromResponse(model: Lineage, forecast: Forecast, usage: Usage): Lineage {
+  return withChain(model, learnChain(forecast, toCacheUse(usage)), forecast.asked.follows)
 }
 
 /**
- * A fork reads where its parent's last marker stood, which keeps that alive, and leaves all else as it was. One
- * that had to write is remembered beside its parent: what it wrote can be read.
+ * A fork reads where its parent's last marker stood, which keeps that prefix alive; if it was gone, the fork has
+ * written it again. The parent's chain stays the newest, and its sizes stay as they are.
  */
-export function learnFromFork(lineage: Lineage, forecast: Forecast, usage: Usage): Lineage {
-  const [newest, ...older] = lineage.strands
-  const mark = forecast.asked.marks.at(-1)
-  const { read, written } = figuresOf(usage)
-  if (newest === undefined || mark === undefined || read + written === 0) return lineage
-  if (written > 0) return learnFromResponse(lineage, forecast, usage)
-  const { now, profile } = forecast.asked
-  const prefixes = newest.prefixes.map((prefix) =>
-    prefix.blocks === mark.blocks ? lived(prefix, now, profile.cache) : prefix,
-  )
-  return { strands: [{ ...newest, prefixes }, ...older] }
+export function learnFromFork(model: Lineage, forecast: Forecast, usage: Usage): Lineage {
+  const [newest, ...older] = model.chains
+  const { request, now } = forecast.asked
+  const use = toCacheUse(usage)
+  const end = request.marks.at(-1)?.blocks
+  if (newest === undefined || end === undefined || use.read + use.written === 0) return model
+  const learnt = learnChain(forecast, use)
+  const shared = sameKey(newest.key, request.key, 'messages') ? sharedBlocks(newest, request) : 0
+  const usedSince = newest.prefixes.filter(({ blocks, usedAt }) => blocks > shared || usedAt > now)
+  const prefixes = [...learnt.prefixes.filter(({ blocks }) => blocks <= shared), ...usedSince]
+  const parent = { ...newest, prefixes: longestLivedOfEach(prefixes) }
+  if (shared >= end) return { chains: [parent, ...older] }
+  return { chains: [parent, ...withChain({ chains: older }, learnt, false).chains] }
 }
 
-/** The last run of the model: what it saw is what is in the cache. */
-function figuresOf(usage: Usage): Figures {
-  const tokens = billedParts(usage).at(-1)?.tokens
-  return { read: tokens?.cacheRead ?? 0, written: (tokens?.write5m ?? 0) + (tokens?.write1h ?? 0) }
+function learnChain(forecast: Forecast, use: CacheUse): RequestChain {
+  const { asked } = forecast
+  const sizes = learnSizes(forecast, use)
+  const kept = stillCached(forecast, use)
+  return { ...asked.request, prefixes: refreshPrefixes({ ...asked, sizes }, kept, use), sizes }
+}
+
+function toCacheUse(usage: Usage): CacheUse {
+  const { lastRead, cached } = toCacheFigures(usage)
+  return { read: lastRead, written: cached - lastRead }
 }
 
 /** All up to the last marker was read or written; what was read ends where the prefix found does. */
-function withSizes(forecast: Forecast, { read, written }: Figures): Asked['sizes'] {
-  const { marks, sizes } = forecast.asked
-  const last = marks.at(-1)
+function learnSizes(forecast: Forecast, { read, written }: CacheUse): List<PrefixSize> {
+  const { request, sizes } = forecast.asked
+  const last = request.marks.at(-1)
   if (last === undefined || read + written === 0) return sizes
-  const all = told(sizes, { blocks: last.blocks, tokens: read + written })
-  const found = read === 0 || written === 0 ? null : foundAt(forecast, all, read)
-  return found === null ? all : told(all, { blocks: found, tokens: read })
+  const all = withSize(sizes, { blocks: last.blocks, tokens: read + written })
+  const found = read === 0 || written === 0 ? null : findReadPrefix(forecast, all, read)
+  return found === null ? all : withSize(all, { blocks: found, tokens: read })
 }
 
-function told(sizes: Asked['sizes'], size: KnownSize): Asked['sizes'] {
+function withSize(sizes: List<PrefixSize>, size: PrefixSize): List<PrefixSize> {
   return knownSize(sizes, size.blocks) === size.tokens ? sizes : sizes.push(size)
 }
 
-/** Blocks of the prefix that was read: the one foreseen, or the marked one that comes nearest to the figure. */
-function foundAt(
+/** Blocks of the prefix that was read: the one forecast, or the marked one whose size comes nearest to the figure. */
+function findReadPrefix(
   { asked, hit, read: expected }: Forecast,
-  sizes: Asked['sizes'],
+  sizes: List<PrefixSize>,
   read: number,
 ): number | null {
   if (hit !== null && isNear(read, expected, FAR)) return hit.blocks
-  const sized = asked.marks
+  const { request, weigh } = asked
+  const nearest = request.marks
     .slice(0, -1)
-    .map(({ blocks }) => ({ blocks, ...sizeAt({ ...asked, sizes }, blocks) }))
-  const near = sized.filter(({ tokens, isKnown }) => !isKnown && isNear(read, tokens, FAR))
-  const nearest = near.toSorted(
-    (one, other) => Math.abs(one.tokens - read) - Math.abs(other.tokens - read),
-  )[0]
+    .map(({ blocks }) => ({ blocks, ...estimateSize(request, sizes, blocks, weigh) }))
+    .filter(({ tokens, isKnown }) => !isKnown && isNear(read, tokens, FAR))
+    .toSorted((one, other) => Math.abs(one.tokens - read) - Math.abs(other.tokens - read))[0]
   return nearest?.blocks ?? null
 }
 
-/** How far off a figure may be that was read off between two others, at the worst … */
+/** How far an interpolated figure may be off at worst … */
 const FAR = 0.5
-/** … and as a rule. */
+/** … and usually. */
 const NEAR = 0.25
 
 function isNear(one: number, other: number, within: number): boolean {
   return Math.abs(one - other) <= within * Math.max(one, other)
 }
 
-/** Where less was read than was foreseen, what lies beyond it is gone, whatever the reason. */
-function stillThere(
+/** If less was read than forecast, what lies beyond it is gone, whatever the reason. */
+function stillCached(
   { asked, isCertain, read: expected }: Forecast,
-  { read }: Figures,
+  { read }: CacheUse,
 ): readonly CachedPrefix[] {
-  const live = asked.prefixes.filter(({ expiresAt }) => asked.now < expiresAt)
+  const live = asked.prefixes.filter((prefix) => isLive(prefix, asked.now))
   const isForeseen = read >= expected || (!isCertain && isNear(read, expected, FAR))
   if (isForeseen) return live
   return live.filter(({ blocks, tokens }) => (knownSize(asked.sizes, blocks) ?? tokens) <= read)
 }
 
-/** What was found lives on, and so does all that a marker stands on; what was not there is written. */
-function refreshed(
-  asked: Asked,
+/** The prefix that was read lives on, and so does every marked one; marked ones that were missing are written. */
+function refreshPrefixes(
+  asked: ForecastBasis,
   kept: readonly CachedPrefix[],
-  { read, written: added }: Figures,
+  { read, written }: CacheUse,
 ): readonly CachedPrefix[] {
-  const { now, profile, marks } = asked
-  if (marks.length === 0) return kept
-  if (read + added === 0) return []
+  const { request, sizes, now } = asked
+  if (request.marks.length === 0) return kept
+  if (read + written === 0) return []
+  const use = (prefix: CachedPrefix): CachedPrefix => ({ ...prefix, usedAt: Math.max(prefix.usedAt, now) })
   const byLength = new Map(kept.map((prefix) => [prefix.blocks, prefix]))
-  const found = kept.findLast(({ blocks }) => knownSize(asked.sizes, blocks) === read)
-  if (found !== undefined)
-    byLength.set(found.blocks, lived({ ...found, isDoubtful: false }, now, profile.cache))
-  for (const mark of marks) {
-    const there = byLength.get(mark.blocks) ?? written(asked, mark)
-    if (there !== null) byLength.set(mark.blocks, lived(there, now, profile.cache))
+  const found = kept.findLast(({ blocks }) => knownSize(sizes, blocks) === read)
+  if (found !== undefined) byLength.set(found.blocks, use({ ...found, isDoubtful: false }))
+  for (const mark of request.marks) {
+    const there = byLength.get(mark.blocks) ?? writtenPrefix(asked, mark)
+    if (there !== null) byLength.set(mark.blocks, use(there))
   }
   return [...byLength.values()].sort((one, other) => one.blocks - other.blocks)
 }
 
-/** Null where it is too short to be kept. */
-function written(asked: Asked, { blocks, level, ttl }: Mark): CachedPrefix | null {
-  const least = asked.profile.cache.minimumTokens ?? 0
-  const { tokens, isKnown } = sizeAt(asked, blocks)
-  const isDoubtful = !isKnown && isNear(tokens, least, NEAR)
-  return tokens < least && !isDoubtful ? null : { blocks, level, ttl, tokens, isDoubtful, expiresAt: 0 }
+/** Null if it is too short to be cached. */
+function writtenPrefix(
+  { request, sizes, weigh, profile, now }: ForecastBasis,
+  mark: Mark,
+): CachedPrefix | null {
+  const minimum = profile.cache.minimumTokens ?? 0
+  const { tokens, isKnown } = estimateSize(request, sizes, mark.blocks, weigh)
+  const isDoubtful = !isKnown && isNear(tokens, minimum, NEAR)
+  return tokens < minimum && !isKnown && !isDoubtful ? null : { ...mark, tokens, isDoubtful, usedAt: now }
 }
 
-/** Lifetimes count from the start of the request that wrote or read. */
-function lived(prefix: CachedPrefix, now: number, { ttls }: CacheRules): CachedPrefix {
-  const seconds = ttls.find(({ name }) => name === prefix.ttl)?.seconds ?? 0
-  return { ...prefix, expiresAt: Math.max(prefix.expiresAt, now + seconds * 1000) }
-}
+// What a reopened session knows of the cache: its newest response shows what its request left there, and when.
+// Nothing older can still be alive, or be read off the log.
 
-// What a session that is opened again knows of the cache: its newest response tells what the request it answered
-// left there, and when. Nothing else of the past can still be alive, or be told from the log.
-
-/** `question`: that of the request that would be sent now. */
+/** `question`: of the request that would be sent now. */
 export function recallLineage(question: AssembleQuestion, view: View): Lineage {
   const newest = newestMeasured(view)
   const index = newest === null ? null : indexOfRecord(question.flat, newest.record.uuid)
@@ -344,11 +324,11 @@ export function recallLineage(question: AssembleQuestion, view: View): Lineage {
 
 interface Measured {
   readonly record: AssistantRecord
-  /** The newest record from before the response: no later than the request began, so that a life is never overrated. */
+  /** Time of the newest record before the response: not after the request began, so no lifetime is overrated. */
   readonly sentAt: string
 }
 
-/** Of the newest response that measured the present view, the newest record: its figures are the final ones. */
+/** The newest record of the newest response that measured the present context: its figures are final. */
 function newestMeasured(view: View): Measured | null {
   const anchor = anchorOf(view)
   if (anchor === null) return null
@@ -361,7 +341,7 @@ function newestMeasured(view: View): Measured | null {
   return null
 }
 
-/** When the newest record in front of a place came. */
+/** Timestamp of the newest record before a place. */
 function timeBefore(entries: View['entries'], place: number): string {
   for (let at = place - 1; at >= 0; at -= 1) {
     const record = entries.at(at)?.record

@@ -1,16 +1,26 @@
 import { describe, expect, it } from 'vitest'
-import { FIVE_MINUTES, longTalk, ONE_HOUR, requestOf, tailOf } from '../../test/breaks/talk.ts'
+import { RULES } from '../../test/breaks/rules.ts'
+import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT, tailOf } from '../../test/breaks/talk.ts'
 import { List } from '../log/append-list.ts'
 import type { Block } from '../log/block.ts'
-import { countMessages } from '../request/block-index.ts'
-import { type CachedEntry, reaches, readableEntry, withEntry } from './cache-model.ts'
+import {
+  type CachedPrefix,
+  cacheExpiry,
+  isWithinReach,
+  lastPrefix,
+  NO_LINEAGE,
+  type RequestChain,
+  readableTokens,
+  sentToCacheable,
+  withChain,
+} from './cache-model.ts'
 import type { SentRequest } from './sent-request.ts'
 
 const text: Block = { type: 'text', text: 'x' }
 const call: Block = { type: 'tool_use', id: 'c', name: 'n', input: {} }
 const result: Block = { type: 'tool_result', tool_use_id: 'c', content: 'x' }
 
-/** One message of these blocks, marked at its end. */
+/** One message of these blocks, marked at its end, and nothing before it. */
 function marked(blocks: readonly Block[]): SentRequest {
   const messages = {
     frozen: List.of([{ message: { role: 'user' as const, content: blocks }, origins: [] }]),
@@ -18,70 +28,87 @@ function marked(blocks: readonly Block[]): SentRequest {
   }
   return {
     ...requestOf(longTalk(), 0),
+    tools: [],
+    system: [],
     messages,
     markers: [{ zone: 'messages', ...tailOf(messages), ...FIVE_MINUTES }],
   }
 }
 
-const START = { message: 0, block: 0 }
-
-describe('reaches', () => {
+describe('a marker', () => {
   it.each([
     { name: '19 positions back', blocks: Array(20).fill(text), collapsed: true, is: true },
     { name: '20 positions back', blocks: Array(21).fill(text), collapsed: true, is: false },
     {
-      name: 'a run of calls and one of results',
+      name: 'over a run of calls and one of results',
       blocks: [text, ...Array(30).fill(call), ...Array(30).fill(result)],
       collapsed: true,
       is: true,
     },
     {
-      name: 'such runs where each counts',
+      name: 'over such runs where each block counts',
       blocks: [text, ...Array(30).fill(call)],
       collapsed: false,
       is: false,
     },
-  ])('$name: $is', ({ blocks, collapsed, is }) => {
-    const sent = marked(blocks)
-    const counted = countMessages(sent.messages, collapsed)
-    expect(reaches({ sent, counted, lookBack: 20 }, START)).toBe(is)
+  ])('finds a prefix $name: $is', ({ blocks, collapsed, is }) => {
+    const cache = { ...RULES.profile.cache, collapsesToolRuns: collapsed }
+    const request = sentToCacheable(marked(blocks), cache)
+    expect(isWithinReach(request, 1, { ...RULES.profile, cache })).toBe(is)
   })
 
   it('does not look forward', () => {
-    const sent = marked([text, text])
-    const counted = countMessages(sent.messages, true)
-    expect(reaches({ sent, counted, lookBack: 20 }, { message: 1, block: 0 })).toBe(false)
+    const request = sentToCacheable(marked([text, text]), RULES.profile.cache)
+    expect(isWithinReach(request, 3, RULES.profile)).toBe(false)
   })
 })
 
-describe('entries', () => {
-  const sent = requestOf(longTalk(), 100_000)
-  const counted = countMessages(sent.messages, true)
-  const entry = (message: number, at: number): CachedEntry => ({
-    place: { message, block: 0 },
-    tokens: message * 100,
-    at,
+describe('prefixes', () => {
+  const talk = longTalk()
+  const request = sentToCacheable(requestOf(rounded(talk, 2, TEXT), 100_000), RULES.profile.cache)
+  const front = request.front.length
+  const prefix = (inMessages: number, usedAt: number): CachedPrefix => ({
+    blocks: front + inMessages,
+    level: 'messages',
+    tokens: 0,
+    isDoubtful: false,
+    ttl: '5m',
     seconds: 300,
+    usedAt,
+  })
+  const chain = (prefixes: readonly CachedPrefix[]): RequestChain => ({
+    ...sentToCacheable(requestOf(talk, 0), RULES.profile.cache),
+    prefixes,
+    sizes: List.of(prefixes.map(({ blocks }) => ({ blocks, tokens: (blocks - front) * 100 }))),
   })
 
-  it('are read if they live, end in front of the limit, and are within reach', () => {
-    const limit = { message: 20, block: 0 }
-    const found = (entries: readonly CachedEntry[]) =>
-      readableEntry({ entries, sent, counted, lookBack: 20, limit })?.tokens
+  it('are read if they live, end within the limit, and are within reach', () => {
+    const tokens = (...prefixes: readonly CachedPrefix[]) =>
+      readableTokens(chain(prefixes), request, RULES.profile, { within: 38, at: 100_000 })
     expect([
-      found([entry(14, 0), entry(18, 0), entry(20, 0)]),
-      found([entry(14, 0), entry(18, -201_000)]),
-      found([entry(0, 0)]),
-    ]).toEqual([1_800, 1_400, undefined])
+      tokens(prefix(28, 0), prefix(36, 0), prefix(40, 0)),
+      tokens(prefix(28, 0), prefix(36, -200_001)),
+      tokens(prefix(28, 0), prefix(36, -200_000)),
+      tokens(prefix(2, 0)),
+    ]).toEqual([3_600, 2_800, 2_800, 0])
   })
 
-  it('are kept while they live and stand in front, and never more than so many', () => {
-    const next = withEntry([entry(1, -201_000), entry(2, 0), entry(30, 0)], sent, 5_000)
-    expect(next).toEqual([
-      entry(2, 0),
-      { place: { message: 20, block: 1 }, tokens: 5_000, at: 100_000, seconds: 300 },
-    ])
-    const many = Array.from({ length: 80 }, () => entry(3, 0))
-    expect(withEntry(many, requestOf(longTalk(), 0, ONE_HOUR), 1).length).toBe(50)
+  it('of unknown size are not counted on', () => {
+    const unknown = { ...chain([prefix(36, 0)]), sizes: List.of<never>() }
+    expect(readableTokens(unknown, request, RULES.profile, { within: 38 })).toBe(0)
+  })
+
+  it('that live longest are kept, and never more than so many', () => {
+    const many = Array.from({ length: 300 }, (_, index) => prefix(index, index))
+    const [kept] = withChain(NO_LINEAGE, chain(many), false).chains
+    expect([kept?.prefixes.length, kept?.prefixes[0]?.usedAt]).toEqual([256, 44])
+  })
+
+  it('end with the one that the newest request left', () => {
+    const last = chain([]).marks.at(-1)?.blocks ?? 0
+    const full = chain([prefix(2, 0), prefix(last - front, 7)])
+    expect(lastPrefix(full)).toEqual({ ...prefix(last - front, 7), tokens: (last - front) * 100 })
+    expect(lastPrefix(chain([prefix(2, 0)]))).toBeNull()
+    expect(cacheExpiry(withChain(NO_LINEAGE, full, false))).toBe(300_007)
   })
 })

@@ -1,104 +1,237 @@
 /**
- * What is known of a provider's cache: the prefixes that requests of this session left there, each up to where
- * a marker stood, and the tokens of prefixes as far as usage has told them. Bounded, and a value.
+ * The one model of what the provider has cached: the prefixes that this session's requests left there, each ending
+ * where a cache marker stood, with its lifetime and, as far as usage has shown it, its size in tokens.
+ *
+ * A bounded value. `cache-forecast.ts` predicts reads from it and updates it from usage; break detection takes from
+ * it what a request should have read.
  */
+
 import type { List } from '../log/append-list.ts'
-import type { Block } from '../log/block.ts'
-import { type JsonObject, jsonBytes } from '../log/json.ts'
+import { type Block, isThinking } from '../log/block.ts'
+import { type Json, type JsonObject, jsonBytes } from '../log/json.ts'
+import type { CacheRules, Profile } from '../policy/provider-profile.ts'
 import {
   blocksIn,
-  type CacheKey,
   type Counted,
   countBefore,
+  countFirst,
+  countMessages,
+  countSharedBlocks,
   countThrough,
-  frontBlocks,
-  type Level,
+  findMessage,
   messageAt,
-  type SaidBlocks,
+  messageCount,
+  sameJson,
+  type Traits,
 } from '../request/block-index.ts'
-import { type AssembledRequest, blocksOfRequest, messageHolding } from '../request/build-request.ts'
-import { isBefore, type Place, type SentMarker, type SentRequest } from './sent-request.ts'
+import type { AssembledRequest } from '../request/build-request.ts'
+import { cacheLevel, isOffered, type Level } from '../request/prefix.ts'
+import { partsOfBlock } from '../tokens/estimator.ts'
+import { type SentMarker, type SentRequest, toSentMarker } from './sent-request.ts'
 
-/** A prefix that the provider keeps. */
+/** A prefix that the provider holds. */
 export interface CachedPrefix {
-  /** Blocks in it, those in front of the messages included. */
+  /** Blocks in it: tools, system prompt, messages. */
   readonly blocks: number
   readonly level: Level
-  /** About; where usage has told, `sizes` has the figure. */
+  /** An estimate; `RequestChain.sizes` has the exact figure where usage has shown it. */
   readonly tokens: number
-  /** It may be too short to be kept: its size is not known, and near the least that is. */
+  /** Its size is unknown and near the provider's minimum: it may not have been cached. */
   readonly isDoubtful: boolean
   readonly ttl: string
-  /** Milliseconds since 1970. */
-  readonly expiresAt: number
+  readonly seconds: number
+  /** When it was last written or read, in milliseconds since 1970. */
+  readonly usedAt: number
 }
 
-/** Tokens of a prefix, as usage told them. */
-export interface KnownSize {
+/** Tokens of a prefix, as usage has shown them. */
+export interface PrefixSize {
   readonly blocks: number
   readonly tokens: number
 }
 
-/** Requests that each went on from the one before, as the last of them was sent. */
-export interface Strand extends SaidBlocks {
-  readonly key: CacheKey
+/** Requests that each extend the one before: the newest of them, and what they left in the cache. */
+export interface RequestChain extends CacheableRequest {
   /** Shortest first. */
   readonly prefixes: readonly CachedPrefix[]
-  /** In the order in which they became known. */
-  readonly sizes: List<KnownSize>
+  /** In the order in which they were learnt. */
+  readonly sizes: List<PrefixSize>
 }
 
-/** The newest strand first. A rewrite begins another; going back to what was said before finds the old one again. */
+/** Newest chain first. A rewrite starts another one; undoing it finds the older one again. */
 export interface Lineage {
-  readonly strands: readonly Strand[]
+  readonly chains: readonly RequestChain[]
 }
 
-export const NO_LINEAGE: Lineage = { strands: [] }
+export const NO_LINEAGE: Lineage = { chains: [] }
 
-const STRANDS = 8
-const PREFIXES = 256
+const MAX_CHAINS = 8
+const MAX_PREFIXES = 256
 
-/** `follows`: the strand goes on from the newest and takes its place. */
-export function withStrand({ strands }: Lineage, strand: Strand, follows: boolean): Lineage {
-  const older = follows ? strands.slice(1) : strands
-  const prefixes = bounded(strand.prefixes)
-  return { strands: [{ ...strand, prefixes }, ...older].slice(0, STRANDS) }
+/** `follows`: the chain extends the newest one and replaces it. */
+export function withChain({ chains }: Lineage, chain: RequestChain, follows: boolean): Lineage {
+  const prefixes = longestLived(chain.prefixes)
+  return { chains: [{ ...chain, prefixes }, ...(follows ? chains.slice(1) : chains)].slice(0, MAX_CHAINS) }
 }
 
-/** Those that would lapse first are forgotten first: the ones that requests still mark live longest. */
-function bounded(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
-  if (prefixes.length <= PREFIXES) return prefixes
-  const byLife = prefixes.toSorted((one, other) => other.expiresAt - one.expiresAt)
-  const kept = new Set(byLife.slice(0, PREFIXES))
+function longestLived(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
+  if (prefixes.length <= MAX_PREFIXES) return prefixes
+  const byLife = prefixes.toSorted((one, other) => expiresAt(other) - expiresAt(one))
+  const kept = new Set(byLife.slice(0, MAX_PREFIXES))
   return prefixes.filter((prefix) => kept.has(prefix))
 }
 
-/** When the cache of the newest request lapses unless it is used again; null where nothing is known to be kept. */
-export function cacheExpiry({ strands: [newest] }: Lineage): number | null {
-  return newest?.prefixes.at(-1)?.expiresAt ?? null
+/** When the cache of the newest request expires unless it is used again; null if nothing is known to be cached. */
+export function cacheExpiry({ chains: [newest] }: Lineage): number | null {
+  const last = newest?.prefixes.at(-1)
+  return last === undefined ? null : expiresAt(last)
 }
 
-// Tokens of a prefix: as usage told them, or read off between two that it told by what lies between.
+export function expiresAt({ usedAt, seconds }: CachedPrefix): number {
+  return usedAt + seconds * 1000
+}
 
-/** About how many tokens a block is: an estimator's, where there is one. */
+export function isLive(prefix: CachedPrefix, now: number): boolean {
+  return now < expiresAt(prefix)
+}
+
+/** What the newest request of a chain left, up to its last marker; null if nothing was cached. */
+export function lastPrefix({ marks, prefixes, sizes }: RequestChain): CachedPrefix | null {
+  const blocks = marks.at(-1)?.blocks
+  const last = prefixes.findLast((prefix) => prefix.blocks === blocks)
+  return last === undefined ? null : { ...last, tokens: knownSize(sizes, last.blocks) ?? last.tokens }
+}
+
+// Which prefixes a request can find.
+
+/** Positions are counted as the provider looks back: thinking that it strips from finished turns is none. */
+function positionAt({ front, counted }: CacheableRequest, blocks: number, strips: boolean): number {
+  const inMessages = blocks - front.length
+  if (inMessages <= 0) return blocks
+  const stripped = strips ? countFirst(counted, Math.min(inMessages, counted.end.prompt)).thoughts : 0
+  return front.length + countFirst(counted, inMessages).positions - stripped
+}
+
+/** A marker of the request stands at or behind the end of a prefix of so many blocks, and looks back that far. */
+export function isWithinReach(
+  request: CacheableRequest,
+  blocks: number,
+  { cache, thinking }: ReadRules,
+): boolean {
+  const position = (at: number): number => positionAt(request, at, thinking.stripsFinishedTurns)
+  return request.marks.some(
+    (mark) => mark.blocks >= blocks && position(mark.blocks) - position(blocks) < cache.lookBack,
+  )
+}
+
+/** How many leading blocks of the two are the same: tools, system prompt, messages. */
+export function sharedBlocks(one: CacheableRequest, other: CacheableRequest): number {
+  const differs = one.front.findIndex((block, index) => !sameJson(block, other.front[index]))
+  if (differs !== -1) return differs
+  return other.front.length > one.front.length
+    ? one.front.length
+    : one.front.length + countSharedBlocks(one.counted, other.counted)
+}
+
+/**
+ * Where a model strips the thinking of finished turns, a new prompt changes the prefix from the first thinking of the
+ * turn that it ends, though no byte of the request does. Message blocks before that thinking; null if there is none.
+ */
+export function firstStripped(one: Counted, other: Counted): number | null {
+  const [further, nearer] = one.end.prompt > other.end.prompt ? [one, other] : [other, one]
+  const [from, to] = [nearer.end.prompt, further.end.prompt]
+  if (from === to) return null
+  for (let index = findMessage(further, from + 1); index < messageCount(further.messages); index += 1) {
+    const start = countBefore(further, index).blocks
+    if (start >= to) return null
+    const message = messageAt(further.messages, index)
+    const blocks = message === undefined ? [] : blocksIn(message)
+    const found = blocks.findIndex((block, at) => start + at >= from && isThinking(block))
+    if (found !== -1) return start + found < to ? start + found : null
+  }
+  return null
+}
+
+// What a request should read of what an earlier one left: the basis of break detection. Unlike a forecast it leaves a
+// changed key, and an expired entry, to be reported as the cause of a loss.
+
+type ReadRules = Pick<Profile, 'cache' | 'thinking'>
+
+/** Tokens: all that the chain's newest request left, less the thinking that the provider strips from a finished turn. */
+export function expectedRead(chain: RequestChain, { counted }: CacheableRequest, profile: ReadRules): number {
+  const left = lastPrefix(chain)
+  if (left === null) return 0
+  const isTurnOver = counted.end.prompt > chain.counted.end.prompt
+  const stripped = profile.thinking.stripsFinishedTurns && isTurnOver ? thinkingTokens(chain.counted) : 0
+  return Math.max(0, left.tokens - stripped)
+}
+
+/** Observed in real sessions, a little high: better to expect too little than to report a break that is none. */
+const CHARACTERS_PER_TOKEN = 3
+const CIPHER_CHARACTERS_PER_TOKEN = 4.9
+
+/** The thinking of the turn that was under way. A signature grows with all that was thought, shown or not. */
+function thinkingTokens(counted: Counted): number {
+  let tokens = 0
+  const { messages, end } = counted
+  for (let index = findMessage(counted, end.prompt + 1); index < messageCount(messages); index += 1) {
+    const message = messageAt(messages, index)
+    for (const block of message === undefined ? [] : blocksIn(message).filter(isThinking)) {
+      const { texts, cipher } = partsOfBlock(block, 'json')
+      const characters = texts.reduce((sum, text) => sum + text.length, 0)
+      tokens += Math.max(characters / CHARACTERS_PER_TOKEN, cipher / CIPHER_CHARACTERS_PER_TOKEN)
+    }
+  }
+  return Math.ceil(tokens)
+}
+
+/** Tokens that are certain to be found: `within` so many message blocks, and still live `at` a time. */
+export function readableTokens(
+  chain: RequestChain,
+  request: CacheableRequest,
+  profile: ReadRules,
+  { within, at }: { readonly within: number; readonly at?: number },
+): number {
+  const found = chain.prefixes.findLast(
+    (prefix) =>
+      messageBlocks(prefix, chain) <= within &&
+      (at === undefined || isLive(prefix, at)) &&
+      knownSize(chain.sizes, prefix.blocks) !== null &&
+      isFound(prefix, chain, request, profile),
+  )
+  return found === undefined ? 0 : (knownSize(chain.sizes, found.blocks) ?? 0)
+}
+
+/** A marker of the request looks back to what the chain's newest request left in the messages. */
+export function reachesLast(chain: RequestChain, request: CacheableRequest, profile: ReadRules): boolean {
+  const left = lastPrefix(chain)
+  return left === null || left.level !== 'messages' || isFound(left, chain, request, profile)
+}
+
+/** Tools and system prompt of the request may have another number of blocks than those of the chain. */
+function isFound(
+  prefix: CachedPrefix,
+  chain: RequestChain,
+  request: CacheableRequest,
+  profile: ReadRules,
+): boolean {
+  const shift = prefix.level === 'messages' ? request.front.length - chain.front.length : 0
+  return isWithinReach(request, prefix.blocks + shift, profile)
+}
+
+export function messageBlocks({ level, blocks }: CachedPrefix, { front }: RequestChain): number {
+  return level === 'messages' ? blocks - front.length : 0
+}
+
+// Sizes: as usage has shown them, else interpolated between known ones by the weight of the blocks between.
+
+/** About how many tokens a block is. */
 export type Weigh = (block: Block | JsonObject) => number
 
-export interface Sized {
-  readonly request: AssembledRequest
-  readonly sizes: List<KnownSize>
-  readonly weigh?: Weigh | undefined
-}
-
-export interface PrefixSize {
-  readonly tokens: number
-  /** Told by usage, and not read off. */
-  readonly isKnown: boolean
-}
-
 const BYTES_PER_TOKEN = 4
-const byBytes: Weigh = (block) => (jsonBytes(block) ?? 0) / BYTES_PER_TOKEN
+const weighBytes: Weigh = (block) => (jsonBytes(block) ?? 0) / BYTES_PER_TOKEN
 
-export function knownSize(sizes: List<KnownSize>, blocks: number): number | null {
+export function knownSize(sizes: List<PrefixSize>, blocks: number): number | null {
   for (let index = sizes.length - 1; index >= 0; index -= 1) {
     const size = sizes.at(index)
     if (size?.blocks === blocks) return size.tokens
@@ -106,112 +239,149 @@ export function knownSize(sizes: List<KnownSize>, blocks: number): number | null
   return null
 }
 
-export function sizeAt(sized: Sized, blocks: number): PrefixSize {
-  const known = knownSize(sized.sizes, blocks)
+export function estimateSize(
+  request: CacheableRequest,
+  sizes: List<PrefixSize>,
+  blocks: number,
+  weigh: Weigh = weighBytes,
+): { readonly tokens: number; readonly isKnown: boolean } {
+  const known = knownSize(sizes, blocks)
   if (known !== null) return { tokens: known, isKnown: true }
-  let below: KnownSize = { blocks: 0, tokens: 0 }
-  let above: KnownSize | null = null
-  for (const size of sized.sizes) {
+  let below: PrefixSize = { blocks: 0, tokens: 0 }
+  let above: PrefixSize | null = null
+  for (const size of sizes) {
     if (size.blocks < blocks && size.blocks > below.blocks) below = size
     if (size.blocks > blocks && size.blocks < (above?.blocks ?? Number.POSITIVE_INFINITY)) above = size
   }
-  const inside = weightBetween(sized, below.blocks, blocks)
+  const inside = weightBetween(request, below.blocks, blocks, weigh)
   if (above === null) return { tokens: below.tokens + Math.round(inside), isKnown: false }
-  const all = inside + weightBetween(sized, blocks, above.blocks)
+  const all = inside + weightBetween(request, blocks, above.blocks, weigh)
   const share = all === 0 ? 0 : inside / all
   return { tokens: Math.round(below.tokens + share * (above.tokens - below.tokens)), isKnown: false }
 }
 
-/** Of the blocks behind the first `from`, up to and including number `to`. */
-function weightBetween({ request, weigh = byBytes }: Sized, from: number, to: number): number {
-  const front = frontBlocks(request.front)
+/** Of the blocks after the first `from`, up to and including number `to`. */
+function weightBetween({ front, counted }: CacheableRequest, from: number, to: number, weigh: Weigh): number {
   let weight = front.slice(from, to).reduce((sum, block) => sum + weigh(block), 0)
-  const end = Math.min(to, blocksOfRequest(request))
-  for (let at = Math.max(from, front.length); at < end; at += 1) {
-    const block = blockAt(request, at - front.length)
+  const end = Math.min(to - front.length, counted.end.blocks)
+  for (let at = Math.max(from - front.length, 0); at < end; at += 1) {
+    const index = findMessage(counted, at + 1)
+    const message = messageAt(counted.messages, index)
+    const block =
+      message === undefined ? undefined : blocksIn(message)[at - countBefore(counted, index).blocks]
     weight += block === undefined ? 0 : weigh(block)
   }
   return weight
 }
 
-function blockAt({ counted }: AssembledRequest, at: number): Block | undefined {
-  const index = messageHolding(counted, at + 1)
-  const message = messageAt(counted.messages, index)
-  return message === undefined ? undefined : blocksIn(message)[at - countBefore(counted, index).blocks]
+// A request as the provider's cache sees it.
+
+export interface CacheableRequest {
+  /** Blocks before the messages: tools, then system prompt. */
+  readonly front: readonly (Block | JsonObject)[]
+  readonly counted: Counted
+  readonly key: CacheKey
+  /** In request order. */
+  readonly marks: readonly Mark[]
 }
 
-// What a provider keeps: an entry at each place where the last marker of a request stood, with the tokens up to
-// there, which usage tells exactly. A later request reads an entry only if one of its markers looks back that far.
+/** What must match besides the blocks, by level: a change loses its own level and those behind it. */
+export type CacheKey = Readonly<Record<Level, string>>
 
-export interface CachedEntry {
-  readonly place: Place
-  readonly tokens: number
-  readonly at: number
+/** A cache marker: the prefix that ends at it, and how long that is to live. */
+export interface Mark {
+  readonly blocks: number
+  readonly level: Level
+  readonly ttl: string
   readonly seconds: number
 }
 
-/** Nobody goes back further than this; if somebody does, nothing is expected. */
-const MOST_ENTRIES = 50
-
-/** In front of all messages. */
-const START: Place = { message: -1, block: 0 }
-
-/** Where the last marker of a request stands: up to there, what it reads and writes is kept. */
-export function lastMarked({ markers }: SentRequest): Place {
-  const last = markers.findLast(({ zone }) => zone === 'messages')
-  return last === undefined ? START : placeOf(last)
-}
-
-function placeOf({ index, block }: SentMarker): Place {
-  return { message: index, block: block ?? 0 }
-}
-
-/** With what the request has left behind; entries that have lived too long are let go. */
-export function withEntry(
-  entries: readonly CachedEntry[],
-  sent: SentRequest,
-  tokens: number,
-): readonly CachedEntry[] {
-  const seconds = sent.markers.at(-1)?.seconds ?? 0
-  const place = lastMarked(sent)
-  const alive = entries.filter((entry) => isAlive(entry, sent.at) && isBefore(entry.place, place))
-  return [...alive.slice(1 - MOST_ENTRIES), { place, tokens, at: sent.at, seconds }]
-}
-
-export function isAlive({ at, seconds }: CachedEntry, now: number): boolean {
-  return now - at < seconds * 1000
-}
-
-export interface EntryQuestion {
-  readonly entries: readonly CachedEntry[]
-  readonly sent: SentRequest
-  /** The messages of `sent`. */
-  readonly counted: Counted
-  readonly lookBack: number
-  /** Only those that end in front of this place. */
-  readonly limit: Place
-}
-
-/** The newest living entry that the request can read. */
-export function readableEntry(question: EntryQuestion): CachedEntry | undefined {
-  const { entries, sent, limit } = question
-  return entries.findLast(
-    (entry) => isBefore(entry.place, limit) && isAlive(entry, sent.at) && reaches(question, entry.place),
-  )
-}
-
-export type ReachQuestion = Pick<EntryQuestion, 'sent' | 'counted' | 'lookBack'>
-
-/** Does a marker of the request look back to that place? */
-export function reaches({ sent, counted, lookBack }: ReachQuestion, place: Place): boolean {
-  if (place.message < 0) return true
-  const from = positionOf(counted, place)
-  return sent.markers.some((marker) => {
-    if (marker.zone !== 'messages' || isBefore(placeOf(marker), place)) return false
-    return positionOf(counted, placeOf(marker)) - from < lookBack
+export function toCacheable(request: AssembledRequest, cache: CacheRules): CacheableRequest {
+  const { front, counted, markers, extra } = request
+  const offered = front.tools.filter(isOffered)
+  return cacheable({
+    tools: offered,
+    toolBlocks: (index) => front.tools.slice(0, index + 1).filter(isOffered).length,
+    system: front.system.map(({ block }) => block),
+    counted,
+    parameters: { ...front.parameters, ...extra, model: front.model },
+    markers: markers.map((marker) => toSentMarker(marker, cache)),
   })
 }
 
-function positionOf(counted: Counted, { message, block }: Place): number {
-  return countThrough(counted, message, block).positions
+/** For requests that are known only by what was sent, as a log has them. `from`: the messages counted before. */
+export function sentToCacheable(sent: SentRequest, cache: CacheRules, from?: Counted): CacheableRequest {
+  const { tools, system, messages, parameters, markers } = sent
+  const { others = {}, betas = [], ...plain } = parameters
+  const given = Object.entries(plain).filter(([, value]) => value !== undefined)
+  return cacheable({
+    tools,
+    toolBlocks: (index) => index + 1,
+    system,
+    counted: countMessages(messages, cache.collapsesToolRuns, from),
+    parameters: { ...Object.fromEntries(given), betas, ...others },
+    markers,
+  })
+}
+
+interface RequestParts {
+  readonly tools: CacheableRequest['front']
+  /** Blocks up to and including the tool at this index. */
+  readonly toolBlocks: (index: number) => number
+  readonly system: CacheableRequest['front']
+  readonly counted: Counted
+  /** The model among them. */
+  readonly parameters: JsonObject
+  readonly markers: readonly SentMarker[]
+}
+
+function cacheable({
+  tools,
+  toolBlocks,
+  system,
+  counted,
+  parameters,
+  markers,
+}: RequestParts): CacheableRequest {
+  const front = [...tools, ...system]
+  const blocksThrough = ({ zone, index, block = 0 }: SentMarker): number => {
+    if (zone === 'tools') return toolBlocks(index)
+    if (zone === 'system') return tools.length + index + 1
+    return front.length + countThrough(counted, index, block).blocks
+  }
+  return {
+    front,
+    counted,
+    key: toCacheKey(parameters, counted.end.traits, tools.length > 0),
+    marks: markers.map((marker) => {
+      const { zone, ttl, seconds } = marker
+      return { blocks: blocksThrough(marker), level: zone, ttl, seconds }
+    }),
+  }
+}
+
+/** `declaresTools`: without tools in front, the first that a message defines changes how the prompt begins. */
+function toCacheKey(parameters: JsonObject, traits: Traits, declaresTools: boolean): CacheKey {
+  const on = (level: Level): readonly string[] =>
+    Object.keys(parameters)
+      .filter((name) => cacheLevel(name) === level)
+      .sort()
+      .map((name) => `${name}=${spell(name, parameters[name] ?? null)}`)
+  const tools = [...on('tools'), traits.definesTools && !declaresTools ? 'tools in messages' : '']
+  const system = [...on('system'), traits.cites ? 'citations' : '']
+  const messages = [...on('messages'), traits.hasImages ? 'images' : '']
+  return { tools: tools.join('\n'), system: system.join('\n'), messages: messages.join('\n') }
+}
+
+/** Betas are a set. */
+function spell(name: string, value: Json): string {
+  return JSON.stringify(name === 'betas' && Array.isArray(value) ? value.toSorted() : value)
+}
+
+const LEVEL_ORDER: readonly Level[] = ['tools', 'system', 'messages']
+
+/** A prefix that ends on `level` is found under either key. */
+export function sameKey(one: CacheKey, other: CacheKey, level: Level): boolean {
+  const levels = LEVEL_ORDER.slice(0, LEVEL_ORDER.indexOf(level) + 1)
+  return levels.every((each) => one[each] === other[each])
 }

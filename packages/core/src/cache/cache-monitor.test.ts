@@ -11,15 +11,7 @@ import {
   told,
 } from '../../test/breaks/talk.ts'
 import { createWatcher } from '../../test/breaks/watcher.ts'
-import {
-  announceAct,
-  emptyCacheWatch,
-  matchesPattern,
-  parentKey,
-  takeSnapshot,
-  watchKey,
-} from './cache-monitor.ts'
-import { compareAnswer } from './detect-break.ts'
+import { matchesPattern, parentKey, watchKey } from './cache-monitor.ts'
 
 const MAIN = 'repl_main_thread'
 const talk = longTalk()
@@ -96,7 +88,6 @@ describe('a fork', () => {
   })
 
   it('is compared with its parent as that was when it was sent', () => {
-    const { policy } = RULES
     const first = {
       input_tokens: 0,
       output_tokens: 1,
@@ -104,19 +95,15 @@ describe('a fork', () => {
       cache_creation_input_tokens: 30_000,
     }
     const read = { ...first, cache_read_input_tokens: 30_000, cache_creation_input_tokens: 9_000 }
-    let { watch } = compareAnswer(
-      takeSnapshot(emptyCacheWatch(), requestOf(talk, 0), policy),
-      { source: MAIN, usage: first },
-      RULES,
-    )
-    watch = takeSnapshot(watch, fork, policy)
-    watch = compareAnswer(
-      takeSnapshot(watch, requestOf(next, 1_000), policy),
-      { source: MAIN, usage: read },
-      RULES,
-    ).watch
-    const { outcome } = compareAnswer(watch, { source: 'compact', usage: read }, RULES)
-    expect(outcome).toEqual({ kind: 'read', expected: 30_000, read: 30_000 })
+    const watcher = createWatcher()
+    watcher.exchange(requestOf(talk, 0), first)
+    watcher.record(fork)
+    watcher.exchange(requestOf(next, 1_000), read)
+    expect(watcher.answer({ source: 'compact', usage: read })).toEqual({
+      kind: 'read',
+      expected: 30_000,
+      read: 30_000,
+    })
   })
 })
 
@@ -124,52 +111,40 @@ describe('calls that go wrong', () => {
   it('a request sent again takes the place of the one that got no answer', () => {
     const watcher = createWatcher()
     watcher.send(requestOf(talk, 0))
-    const lost = takeSnapshot(watcher.watch, { ...requestOf(next, 1_000), tools: [] }, RULES.policy)
-    const again = takeSnapshot(lost, requestOf(next, 2_000), RULES.policy)
-    const usage = watcher.cache.answer(requestOf(next, 2_000))
-    expect(compareAnswer(again, { source: MAIN, usage }, RULES).outcome.kind).toBe('read')
+    watcher.record({ ...requestOf(next, 1_000), tools: [] })
+    expect(watcher.send(requestOf(next, 2_000)).outcome.kind).toBe('read')
   })
 
   it('an announcement holds until a call is answered', () => {
-    const { policy } = RULES
     const first = {
       input_tokens: 0,
       output_tokens: 1,
       cache_read_input_tokens: 0,
       cache_creation_input_tokens: 30_000,
     }
-    let { watch } = compareAnswer(
-      takeSnapshot(emptyCacheWatch(), requestOf(talk, 0), policy),
-      { source: MAIN, usage: first },
-      RULES,
-    )
-    watch = announceAct(watch, MAIN, { kind: 'cache-edits', act: 'deleted', deletedBefore: 0 })
-    watch = takeSnapshot(watch, requestOf(next, 1_000), policy)
-    expect(compareAnswer(watch, { source: MAIN, usage: null }, RULES).outcome).toEqual({
-      kind: 'not-judged',
-      why: 'no-usage',
-    })
-    watch = takeSnapshot(watch, requestOf(next, 2_000), policy)
+    const watcher = createWatcher()
+    watcher.exchange(requestOf(talk, 0), first)
+    watcher.announce(MAIN, { kind: 'cache-edits', act: 'deleted', deletedBefore: 0 })
+    watcher.record(requestOf(next, 1_000))
+    expect(watcher.answer({ source: MAIN, usage: null })).toEqual({ kind: 'not-judged', why: 'no-usage' })
     const usage = { ...first, cache_read_input_tokens: 10_000, cache_deleted_input_tokens: 20_000 }
-    expect(compareAnswer(watch, { source: MAIN, usage }, RULES).outcome.kind).toBe('read')
+    expect(watcher.exchange(requestOf(next, 2_000), usage).kind).toBe('read')
   })
 
   it('a compaction while a call is under way leaves nothing to compare the next one with', () => {
     const watcher = createWatcher()
     watcher.send(requestOf(talk, 0))
-    const pending = takeSnapshot(watcher.watch, requestOf(next, 1_000), RULES.policy)
-    const announced = announceAct(pending, MAIN, { kind: 'compaction' })
+    watcher.record(requestOf(next, 1_000))
+    watcher.announce(MAIN, { kind: 'compaction' })
     const usage = watcher.cache.answer(requestOf(next, 1_000))
-    const settled = compareAnswer(announced, { source: MAIN, usage }, RULES)
-    const after = takeSnapshot(settled.watch, requestOf(prompted(longTalk(), 'x'), 2_000), RULES.policy)
-    expect([settled.outcome.kind, compareAnswer(after, { source: MAIN, usage }, RULES).outcome.kind]).toEqual(
-      ['read', 'first'],
-    )
+    const settled = watcher.answer({ source: MAIN, usage })
+    const after = watcher.exchange(requestOf(prompted(longTalk(), 'x'), 2_000), usage)
+    expect([settled.kind, after.kind]).toEqual(['read', 'first'])
   })
 
   it('an answer to nothing that was sent is not judged', () => {
     const usage = { input_tokens: 1, output_tokens: 1 }
-    expect(compareAnswer(emptyCacheWatch(), { source: MAIN, usage }, RULES).outcome).toEqual({
+    expect(createWatcher().answer({ source: MAIN, usage })).toEqual({
       kind: 'not-judged',
       why: 'not-watched',
     })
@@ -229,7 +204,6 @@ describe('parentKey', () => {
 
 // Thinking that a provider leaves out of a finished turn is no break; in the middle of a turn nothing is left out.
 
-const SOURCE = 'repl_main_thread'
 const profile = { ...RULES.profile, thinking: { ...RULES.profile.thinking, stripsFinishedTurns: true } }
 const rules = { ...RULES, profile }
 const thoughtful = rounded(longTalk(), 1, TEXT, TEXT.repeat(3))
@@ -253,8 +227,7 @@ it.each<[string, Talk, string]>([
   const usage = { input_tokens: 0, output_tokens: 1 }
   const before = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: 33_300 }
   const after = { ...usage, cache_read_input_tokens: 29_900, cache_creation_input_tokens: 6_000 }
-  const sent = takeSnapshot(emptyCacheWatch(), requestOf(thoughtful, 0), rules.policy)
-  const { watch } = compareAnswer(sent, { source: SOURCE, usage: before }, rules)
-  const next = takeSnapshot(watch, requestOf(talk, 1_000), rules.policy)
-  expect(compareAnswer(next, { source: SOURCE, usage: after }, rules).outcome.kind).toBe(kind)
+  const watcher = createWatcher(rules)
+  watcher.exchange(requestOf(thoughtful, 0), before)
+  expect(watcher.exchange(requestOf(talk, 1_000), after).kind).toBe(kind)
 })

@@ -51,9 +51,9 @@ function talked(turns: number): { readonly conversation: Conversation; readonly 
 
 /** What the last request left in the cache, as its usage told. */
 function tokensLeft({ lineage }: Conversation): number {
-  const [strand] = lineage.strands
-  const blocks = strand?.prefixes.at(-1)?.blocks
-  return strand?.sizes.toArray().findLast((size) => size.blocks === blocks)?.tokens ?? Number.NaN
+  const [chain] = lineage.chains
+  const blocks = chain?.prefixes.at(-1)?.blocks
+  return chain?.sizes.toArray().findLast((size) => size.blocks === blocks)?.tokens ?? Number.NaN
 }
 
 describe('the temperature of the cache', () => {

@@ -1,12 +1,20 @@
-/** The state of the prompt cache as clearing and planning need it: read off what is known of the requests so far. */
-import { List } from '../log/append-list.ts'
+/** Whether the prompt cache is warm, and what a rewrite would cost: what clearing and planning need of the model. */
+
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { Profile } from '../policy/provider-profile.ts'
-import { countBefore, frontBlocks } from '../request/block-index.ts'
-import { type AssembledRequest, type Mark, marksOf, positionAt } from '../request/build-request.ts'
+import { countBefore } from '../request/block-index.ts'
+import type { AssembledRequest } from '../request/build-request.ts'
 import { type CallPlaces, type MarkerKind, placeOfResult } from '../request/cache-markers.ts'
 import { lifetimes } from '../request/cache-ttl.ts'
-import { type CachedPrefix, cacheExpiry, type KnownSize, knownSize, type Lineage } from './cache-model.ts'
+import {
+  type CachedPrefix,
+  cacheExpiry,
+  isLive,
+  isWithinReach,
+  knownSize,
+  type Lineage,
+  toCacheable,
+} from './cache-model.ts'
 
 export interface TemperatureQuestion {
   readonly lineage: Lineage
@@ -22,7 +30,7 @@ export interface TemperatureQuestion {
   readonly now: number
   /** Tokens of the next request. */
   readonly contextTokens: number
-  /** Calls expected before the cache goes cold, where the host knows better. */
+  /** Calls expected before the cache goes cold, if the host knows better than policy. */
   readonly expectedCalls?: number
 }
 
@@ -40,97 +48,73 @@ export function cacheTemperature(question: TemperatureQuestion): CacheTemperatur
   }
 }
 
-/** By the lifetime: the policy's word, unless the host knows better. */
 function expectedCalls({ policy, profile }: TemperatureQuestion, seconds: number): number {
   const { short } = lifetimes(profile.cache)
   return seconds > short.seconds ? policy.expectedCallsOneHour : policy.expectedCallsFiveMinutes
 }
 
-/**
- * All that is kept where no prefix of it can be found again: entries exist only where a marker stood. What has come
- * since the last request is written for the first time either way, and is no part of the price.
- */
+/** What was added since the last request is written for the first time either way, and is not part of the price. */
 function tokensBehind(question: TemperatureQuestion, change: FirstChange): number {
-  const { contextTokens, sent } = question
-  const before = sent === null ? null : blocksBefore(question, sent, change)
-  if (sent === null || before === null) return contextTokens
-  const found = reachable(question, sent, before)
-  return Math.max(0, keptTokens(question) - (found === null ? 0 : tokensOf(question, found)))
+  const { contextTokens, sent, lineage } = question
+  const [chain] = lineage.chains
+  const found = sent === null ? null : findReadable(question, sent, change)
+  if (found === null) return contextTokens
+  const tokensIn = (prefix: CachedPrefix | undefined): number | null =>
+    chain === undefined || prefix === undefined
+      ? null
+      : (knownSize(chain.sizes, prefix.blocks) ?? prefix.tokens)
+  const kept = Math.min(contextTokens, tokensIn(chain?.prefixes.at(-1)) ?? contextTokens)
+  return Math.max(0, kept - (tokensIn(found.prefix) ?? 0))
 }
 
-function keptTokens(question: TemperatureQuestion): number {
-  const newest = question.lineage.strands[0]?.prefixes.at(-1)
-  return newest === undefined
-    ? question.contextTokens
-    : Math.min(question.contextTokens, tokensOf(question, newest))
-}
+/** These markers move with every request: what they could still reach is not counted on. */
+const MOVING: ReadonlySet<MarkerKind> = new Set<MarkerKind>(['last-message', 'previous-last-message'])
 
-/** As usage told them, where it has. */
-function tokensOf({ lineage }: TemperatureQuestion, { blocks, tokens }: CachedPrefix): number {
-  return knownSize(lineage.strands[0]?.sizes ?? NO_SIZES, blocks) ?? tokens
-}
-
-const NO_SIZES: List<KnownSize> = List.of()
-
-/** Blocks of the request in front of what changes; null where it has not been sent. */
-function blocksBefore(
-  { flat }: TemperatureQuestion,
-  { front, counted }: AssembledRequest,
-  { toolUseId, part }: FirstChange,
-): number | null {
-  const place = placeOfResult(flat, toolUseId)
-  const index = part === 'call' ? (flat.calls.get(toolUseId) ?? null) : (place?.index ?? null)
-  if (index === null) return null
-  const inside = part === 'call' ? 0 : (place?.block ?? 0)
-  return frontBlocks(front).length + countBefore(counted, index).blocks + inside
-}
-
-/** These move on with every request: what they could still reach is not to be counted on. */
-const MOVING: ReadonlySet<MarkerKind> = new Set<MarkerKind>(['tail', 'lagging'])
-
-/** The newest live prefix in front of the change that lies within reach of a marker that stays where it is. */
-function reachable(
-  { lineage, profile, now }: TemperatureQuestion,
+/**
+ * The longest live prefix before the change that a marker which stays in place can reach: prefixes end only where a
+ * marker stood. Null if what changes has not been sent.
+ */
+function findReadable(
+  { lineage, flat, profile, now }: TemperatureQuestion,
   sent: AssembledRequest,
-  before: number,
-): CachedPrefix | null {
-  const prefixes = lineage.strands[0]?.prefixes ?? []
-  const live = prefixes.filter(({ blocks, expiresAt }) => blocks <= before && now < expiresAt)
-  const marks = marksOf(
-    { ...sent, markers: sent.markers.filter(({ kind }) => !MOVING.has(kind)) },
-    profile.cache,
+  { toolUseId, part }: FirstChange,
+): { readonly prefix: CachedPrefix | undefined } | null {
+  const place = placeOfResult(flat, toolUseId)
+  const index = part === 'call' ? flat.calls.get(toolUseId) : place?.index
+  if (index === undefined) return null
+  const staying = sent.markers.filter(({ kind }) => !MOVING.has(kind))
+  const request = toCacheable({ ...sent, markers: staying }, profile.cache)
+  const inside = part === 'call' ? 0 : (place?.block ?? 0)
+  const before = request.front.length + countBefore(sent.counted, index).blocks + inside
+  const prefix = lineage.chains[0]?.prefixes.findLast(
+    (each) => each.blocks <= before && isLive(each, now) && isWithinReach(request, each.blocks, profile),
   )
-  const position = (blocks: number): number => positionAt(sent, blocks, profile.thinking.stripsFinishedTurns)
-  const reaches = (mark: Mark, prefix: CachedPrefix): boolean =>
-    mark.blocks >= prefix.blocks && position(mark.blocks) - position(prefix.blocks) < profile.cache.lookBack
-  return live.findLast((prefix) => marks.some((mark) => reaches(mark, prefix))) ?? null
+  return { prefix }
 }
 
-// What clearing has to know of the prompt cache, as plain data: those who keep the books of it come later.
-
-/** The first thing of a request that would no longer say what it said. */
+/** The first tool call or result that a rewrite would change. */
 export interface FirstChange {
   readonly toolUseId: string
   readonly part: 'call' | 'result'
 }
 
 export interface CacheTemperature {
-  /** The prefix of the last request is still kept. */
+  /** The prefix of the last request is still cached. */
   readonly isWarm: boolean
-  /** When it lapses unless it is read again, in milliseconds since 1970; null where nothing is known to be kept. */
+  /** When it expires unless it is read again, in milliseconds since 1970; null if nothing is known to be cached. */
   readonly expiresAt: number | null
   /** The lifetime in force. */
   readonly ttlMs: number
-  /** Calls to come before it goes cold anyway. */
+  /** Calls expected before it goes cold anyway. */
   readonly expectedCalls: number
   /**
-   * Tokens that are kept now, from the newest prefix on that a marker of the request can still reach when it is
-   * changed there: what would be written again, the cleared text included. What was never sent is not among them.
+   * Cached tokens that would be written again after a change there, the cleared text included: all behind the longest
+   * prefix that a marker can still reach. What was never sent is not counted.
    */
   readonly tokensBehind: (change: FirstChange) => number
 }
 
-/** Nothing is kept, so that nothing can be lost. */
+/** Nothing is cached, so nothing can be lost. */
 export const COLD: CacheTemperature = {
   isWarm: false,
   expiresAt: null,
@@ -139,22 +123,22 @@ export const COLD: CacheTemperature = {
   tokensBehind: () => 0,
 }
 
-// How many calls come before the cache goes cold: the policy's word at first, then more and more the session's own.
+// Calls before the cache goes cold: the policy's figure at first, then more and more the session's own.
 
 export interface CallRuns {
   readonly calls: number
-  /** Gaps that outlasted the cache. */
+  /** Gaps longer than the cache lived. */
   readonly lapses: number
 }
 
 export const NO_RUNS: CallRuns = { calls: 0, lapses: 0 }
 
-/** `gapMs`: since the call before; null for the first. */
+/** `gapMs`: since the previous call; null for the first. */
 export function tallyCall({ calls, lapses }: CallRuns, gapMs: number | null, ttlMs: number): CallRuns {
   return { calls: calls + 1, lapses: lapses + (gapMs !== null && gapMs >= ttlMs ? 1 : 0) }
 }
 
-/** The policy's figure counts as one run of that length, and every run seen as one more. */
+/** The policy's figure counts as one run of that length, every observed run as one more. */
 export function callsToCome({ calls, lapses }: CallRuns, byPolicy: number): number {
   return (byPolicy + calls) / (1 + lapses)
 }

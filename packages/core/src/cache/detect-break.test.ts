@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { createHonestCache } from '../../test/breaks/honest-cache.ts'
 import { MUTATIONS, type Mutation, messages, withText } from '../../test/breaks/mutations.ts'
 import { RULES } from '../../test/breaks/rules.ts'
 import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT } from '../../test/breaks/talk.ts'
@@ -18,7 +17,7 @@ interface Run extends Sent {
 }
 
 function run({ mutate, lifetime = FIVE_MINUTES, habits, befall }: Mutation): Run {
-  const watcher = createWatcher(RULES, createHonestCache(habits))
+  const watcher = createWatcher(RULES, habits)
   const talk = longTalk()
   watcher.send(requestOf(talk, 0, lifetime))
   befall?.(watcher.cache)

@@ -1,92 +1,266 @@
 /**
- * The most likely reason for a read that was too small: what changed in the request, else time, else the reach of
- * the markers, else the provider. Its own word, where it gives one, decides between changes.
+ * Explains a read that was too small: the most likely cause (what changed in the request, else time, else the reach of
+ * the markers, else the provider), the evidence, one sentence and advice. The provider's own answer, where it gives
+ * one, decides between changes.
  */
-import type { Counted } from '../request/block-index.ts'
+
 import {
   type Circumstance,
   countText,
   type Difference,
   dollarsText,
-  factOf,
+  durationText,
+  findZone,
+  type MessageDifference,
   type OwnAct,
   type ProviderWord,
+  type ProviderZone,
   type Reason,
-  zoneOf,
 } from './cache-break.ts'
-import { lastMarked, reaches } from './cache-model.ts'
-import type { Answered, Expectation } from './cache-monitor.ts'
-import type { SentRequest } from './sent-request.ts'
+import { lastPrefix, reachesLast } from './cache-model.ts'
+import type { BreakRules, PendingRequest } from './cache-monitor.ts'
+import type { Hand } from './sent-request.ts'
 
-export interface Miss {
-  readonly sent: SentRequest
-  readonly against: Answered
-  readonly expectation: Expectation
+export interface CacheMiss {
+  readonly pending: PendingRequest
+  readonly rules: BreakRules
+  readonly expectation: { readonly floor: number }
   /** All that changed, the earliest in the cache key first. */
   readonly differences: readonly Difference[]
   readonly read: number
   readonly word: ProviderWord | null
-  /** The messages of `sent`. */
-  readonly counted: Counted
-  readonly lookBack: number
-  /** How far below a figure a read may lie and still be taken for it. */
-  readonly toleranceTokens: number
 }
 
 export interface Explanation {
   readonly reason: Reason
-  /** What else changed, and may have had a part in it. */
+  /** What else changed, and may have contributed. */
   readonly also: readonly Difference[]
 }
 
-export function explain(miss: Miss): Explanation {
-  const { differences, word } = miss
-  const able = differences.filter((difference) => explains(difference, miss))
-  const named = able.find((difference) => zoneOf(difference) === word?.zone)
-  const reason = named ?? able[0] ?? circumstanceOf(miss)
-  return { reason, also: differences.filter((difference) => difference !== reason) }
+export function explainMiss(miss: CacheMiss): Explanation {
+  const { differences, word, rules } = miss
+  const able = differences.filter((difference) => canExplain(difference, miss))
+  const named = able.find((difference) => findZone(difference) === word?.zone)
+  const reason = named ?? able[0] ?? findCircumstance(miss)
+  const also = differences.filter((difference) => difference !== reason)
+  const { redact } = rules
+  if (redact === undefined) return { reason, also }
+  return { reason: redactValues(reason, redact), also: also.map((each) => redactValues(each, redact)) }
 }
 
 /**
- * A message that changed leaves what stands in front of it: where that was not read either, it was something else.
- * And nobody misses the marks on tools and system prompt while one on the messages finds all there is.
+ * A changed message leaves the cache before it intact: if that was not read either, the cause is another. And markers
+ * on tools and system prompt are not missed while one on the messages finds everything.
  */
-function explains(difference: Difference, miss: Miss): boolean {
-  if (difference.kind.startsWith('message-'))
-    return miss.read >= miss.expectation.floor - miss.toleranceTokens
-  const isPrefixBare = difference.kind === 'markers-removed' && difference.zone === 'prefix'
-  const last = lastMarked(miss.against.sent)
-  return !isPrefixBare || last.message < 0 || !reaches(miss, last)
+function canExplain(difference: Difference, { pending, rules, expectation, read }: CacheMiss): boolean {
+  if (difference.kind.startsWith('message-')) return read >= expectation.floor - rules.policy.tokens
+  if (difference.kind !== 'markers-removed' || difference.zone !== 'prefix' || pending.chain === null)
+    return true
+  const isInMessages = lastPrefix(pending.chain)?.level === 'messages'
+  return !isInMessages || !reachesLast(pending.chain, pending.forecast.asked.request, rules.profile)
 }
 
-function circumstanceOf(miss: Miss): Circumstance {
-  const { against, word, lookBack } = miss
-  const lapsed = lapseOf(miss)
-  if (lapsed !== null) return lapsed
-  if (!reaches(miss, lastMarked(against.sent))) return { kind: 'look-back-outrun', lookBack }
+function findCircumstance({ pending, rules, word }: CacheMiss): Circumstance {
+  const { chain, forecast } = pending
+  const lapse = findLapse(pending)
+  if (lapse !== null) return lapse
+  if (chain !== null && !reachesLast(chain, forecast.asked.request, rules.profile))
+    return { kind: 'look-back-outrun', lookBack: rules.profile.cache.lookBack }
   if (word !== null && word.isVague !== true) return { kind: 'told-by-provider', zone: word.zone }
   return { kind: 'evicted' }
 }
 
-/** The pause that outlasted what was kept; null where it lives. */
-export function lapseOf({ sent, against }: Pick<Miss, 'sent' | 'against'>): Circumstance | null {
-  const marker = against.sent.markers.at(-1)
-  const gapMs = sent.at - against.usedAt
-  if (marker === undefined || gapMs < marker.seconds * 1000) return null
-  return { kind: 'expired', ttl: marker.ttl, gapMs }
+/** The pause after which what the last request left had expired; null if it was still live. */
+export function findLapse({ sent, chain }: PendingRequest): Circumstance | null {
+  const left = chain === null ? null : lastPrefix(chain)
+  if (left === null) return null
+  const gapMs = sent.at - left.usedAt
+  return gapMs < left.seconds * 1000 ? null : { kind: 'expired', ttl: left.ttl, gapMs }
 }
 
-/** The same reasons without secrets: of a value that changed only what `redact` leaves of it. */
-export function redacted({ reason, also }: Explanation, redact: (text: string) => string): Explanation {
+function redactValues<R extends Reason>(reason: R, redact: (text: string) => string): R {
+  if (!('before' in reason && 'name' in reason)) return reason
   const clean = (value: string | null): string | null => (value === null ? null : redact(value))
-  const plain = <R extends Reason>(given: R): R =>
-    'before' in given && 'name' in given
-      ? { ...given, before: clean(given.before), after: clean(given.after) }
-      : given
-  return { reason: plain(reason), also: also.map(plain) }
+  return { ...reason, before: clean(reason.before), after: clean(reason.after) }
 }
 
-// What can be done about it, in a sentence, for each reason: only what is certain to help.
+/** The facts behind a reason: figures first, then what backs or limits it. */
+export function listEvidence(
+  { reason, also }: Explanation,
+  { expected, read, gapMs }: { readonly expected: number; readonly read: number; readonly gapMs: number },
+  word: ProviderWord | null,
+): string {
+  return [
+    `${countText(read)} of ${countText(expected)} expected tokens were read, ${durationText(gapMs)} after the request before`,
+    ...(also.length === 0 ? [] : [`also: ${also.map(describeCause).join('; ')}`]),
+    ...(word === null ? [] : [describeWord(word, word.zone === findZone(reason))]),
+  ].join('. ')
+}
+
+function describeWord({ said, missedTokens, isVague }: ProviderWord, agrees: boolean): string {
+  const size = missedTokens === null ? '' : ` (${countText(missedTokens)} tokens)`
+  if (isVague === true) return `the provider ${agrees ? 'may agree' : 'cannot tell'}: ${said}${size}`
+  return `the provider ${agrees ? 'agrees' : 'says otherwise'}: ${said}${size}`
+}
+
+// One line that a user can act on: what happened, what it cost, what to do.
+
+interface Cost {
+  readonly tokens: number
+  readonly dollars: number | null
+}
+
+export function breakSentence(reason: Reason, cost: Cost, ours: OwnAct | null): string {
+  const fact = describeCause(reason)
+  return ours === null
+    ? `Cache broke: ${fact}; ${describeCost(cost)}. ${adviceFor(reason)}`
+    : `Cache broke, and this break was ours (${ours.act}): ${fact}; ${describeCost(cost)}${describePayback(ours)}.`
+}
+
+export function actSentence(ours: OwnAct, cost: Cost): string {
+  return `This was ours: ${ours.act}; ${describeCost(cost)}${describePayback(ours)}.`
+}
+
+function describeCost({ tokens, dollars }: Cost): string {
+  const price = dollars === null ? 'price not known' : dollarsText(dollars)
+  return `${countText(tokens)} tokens processed again (${price})`
+}
+
+function describePayback({ breakEvenTurns }: OwnAct): string {
+  if (breakEvenTurns === null) return ''
+  return `, pays back in ${breakEvenTurns} ${breakEvenTurns === 1 ? 'call' : 'calls'}`
+}
+
+// What happened, in a clause, for each reason.
+
+export function describeCause(reason: Reason): string {
+  switch (reason.kind) {
+    case 'expired':
+      return `${durationText(reason.gapMs)} went by since the request before, and an entry lives ${reason.ttl}`
+    case 'look-back-outrun':
+      return `the turn added more than the ${reason.lookBack} positions a marker looks back`
+    case 'told-by-provider':
+      return `the provider says that ${PROVIDER_ZONES[reason.zone]} changed, and nothing we sent did`
+    case 'evicted':
+      return 'nothing in the request changed and the entry should still live: it was lost on the side of the provider'
+    default:
+      return describeDifference(reason)
+  }
+}
+
+const PROVIDER_ZONES: Readonly<Record<ProviderZone, string>> = {
+  model: 'the model or its speed',
+  tools: 'the tools',
+  system: 'the system prompt',
+  messages: 'the messages',
+  other: 'another parameter',
+}
+
+const PLAIN = {
+  'model-changed': 'the model',
+  'speed-changed': 'the speed',
+  'effort-changed': 'the effort',
+  'thinking-changed': 'the thinking settings',
+  'tool-choice-changed': 'tool_choice',
+} as const
+
+function describeDifference(difference: Difference): string {
+  switch (difference.kind) {
+    case 'model-changed':
+    case 'speed-changed':
+    case 'effort-changed':
+    case 'thinking-changed':
+    case 'tool-choice-changed':
+      return `${PLAIN[difference.kind]} changed${fromTo(difference)}`
+    case 'parameter-changed':
+      return `parameter ${difference.name} changed${fromTo(difference)}`
+    case 'betas-changed':
+      return `the betas changed${signed(difference.added, difference.removed)}`
+    case 'tools-added':
+      return `tools were added (${listed(difference.names)})`
+    case 'tools-removed':
+      return `tools were removed (${listed(difference.names)})`
+    case 'tools-reordered':
+      return `the order of the tools changed (${listed(difference.names)})`
+    case 'sections-added':
+      return `sections were added to the system prompt (${listed(difference.names)})`
+    case 'sections-removed':
+      return `sections were taken out of the system prompt (${listed(difference.names)})`
+    case 'sections-reordered':
+      return `the order of the system prompt's sections changed (${listed(difference.names)})`
+    case 'tool-changed':
+      return `the definition of tool ${difference.name} changed (${characters(difference.characters)})`
+    case 'section-changed':
+      return `section ${difference.name} of the system prompt changed (${characters(difference.characters)})`
+    case 'marker-ttl-changed':
+      return `the lifetime asked for in ${difference.zone} changed${fromTo(difference)}`
+    case 'marker-scope-changed':
+      return `the scope of the marker in ${difference.zone} changed${fromTo(difference)}`
+    case 'markers-removed':
+      return difference.zone === 'messages'
+        ? 'no message is marked for the cache any more'
+        : 'neither tools nor system prompt are marked for the cache any more'
+    case 'image-added':
+      return `message ${difference.index} brought the first image`
+    case 'image-removed':
+      return `the last image, in message ${difference.index}, is gone`
+    default:
+      return describeMessageChange(difference)
+  }
+}
+
+const MESSAGE_VERBS: Readonly<Record<MessageDifference['kind'], string>> = {
+  'message-changed': 'was rewritten',
+  'message-removed': 'was taken out',
+  'message-inserted': 'was put between others',
+}
+
+const HANDS: Readonly<Record<Hand, string>> = {
+  clearing: ' by a clearing',
+  compaction: ' by a compaction',
+  hook: ' by a hook',
+  host: ' by the host',
+  unknown: '',
+}
+
+function describeMessageChange({ kind, index, origin, by, characters: count }: MessageDifference): string {
+  const record = origin === null || origin === '' ? '' : `, record ${origin},`
+  return `message ${index}${record} ${MESSAGE_VERBS[kind]}${HANDS[by]} (${characters(count)})`
+}
+
+function fromTo({
+  before,
+  after,
+}: {
+  readonly before: string | null
+  readonly after: string | null
+}): string {
+  return ` (${short(before)} → ${short(after)})`
+}
+
+function short(text: string | null): string {
+  if (text === null) return 'not set'
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text
+}
+
+const MOST_NAMES = 5
+
+function listed(names: readonly string[]): string {
+  const more = names.length - MOST_NAMES
+  return names.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
+function signed(added: readonly string[], removed: readonly string[]): string {
+  return ` (${[...added.map((name) => `+${name}`), ...removed.map((name) => `−${name}`)].join(', ')})`
+}
+
+function characters(count: number): string {
+  if (count === 0) return 'same length'
+  const many = Math.abs(count)
+  return `${count > 0 ? '+' : '−'}${countText(many)} ${many === 1 ? 'character' : 'characters'}`
+}
+
+// What can be done about each reason: only what is certain to help.
 
 const KEEP_PARAMETERS = 'Keep it the same for the session, or change it right after a compaction.'
 const KEEP_TOOLS = 'Connect tools before the first prompt, or let late ones come with the next epoch.'
@@ -96,8 +270,8 @@ const KEEP_MESSAGES = 'Leave what was sent as it is: add to the end, or clear in
 
 const HOUR_MS = 3_600_000
 
-/** An hour's life is named only where it would have outlasted the pause; whether it pays is for the gaps to say. */
-export function adviceFor(reason: Reason): string {
+/** One hour is suggested only if it would have outlasted the pause. */
+function adviceFor(reason: Reason): string {
   const isOutlasted = reason.kind === 'expired' && reason.ttl === '5m' && reason.gapMs < HOUR_MS
   return isOutlasted ? LONGER_LIFE : ADVICE[reason.kind]
 }
@@ -134,32 +308,4 @@ const ADVICE: Readonly<Record<Reason['kind'], string>> = {
   'look-back-outrun': 'A lagging marker keeps such turns within reach.',
   'told-by-provider': 'Look at what stands between us and the provider: a gateway, a proxy, another client.',
   evicted: 'Nothing to do here; where it happens often, ask the provider.',
-}
-
-// One line a person can act on: what happened, what it cost, what to do.
-
-export interface Cost {
-  readonly tokens: number
-  readonly dollars: number | null
-}
-
-export function breakSentence(reason: Reason, cost: Cost, ours: OwnAct | null): string {
-  const fact = factOf(reason)
-  return ours === null
-    ? `Cache broke: ${fact}; ${costOf(cost)}. ${adviceFor(reason)}`
-    : `Cache broke, and this break was ours (${ours.act}): ${fact}; ${costOf(cost)}${payback(ours)}.`
-}
-
-export function actSentence(ours: OwnAct, cost: Cost): string {
-  return `This was ours: ${ours.act}; ${costOf(cost)}${payback(ours)}.`
-}
-
-function costOf({ tokens, dollars }: Cost): string {
-  const price = dollars === null ? 'price not known' : dollarsText(dollars)
-  return `${countText(tokens)} tokens processed again (${price})`
-}
-
-function payback({ breakEvenTurns }: OwnAct): string {
-  if (breakEvenTurns === null) return ''
-  return `, pays back in ${breakEvenTurns} ${breakEvenTurns === 1 ? 'call' : 'calls'}`
 }

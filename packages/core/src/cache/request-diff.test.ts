@@ -3,10 +3,10 @@ import { longTalk, requestOf } from '../../test/breaks/talk.ts'
 import type { FlatMessage } from '../context/message-parts.ts'
 import { List } from '../log/append-list.ts'
 import type { Block } from '../log/block.ts'
-import { type Counted, countMessages } from '../request/block-index.ts'
+import { type Counted, countMessages, firstDifference } from '../request/block-index.ts'
 import type { MessageDifference } from './cache-break.ts'
 import { diffText, messageDifference, traitDifferences } from './request-diff.ts'
-import { partingOf, type SentRequest } from './sent-request.ts'
+import type { SentRequest } from './sent-request.ts'
 
 const picture: Block = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA' } }
 const words: Block = { type: 'text', text: 'x' }
@@ -70,9 +70,9 @@ function request(...messages: readonly string[]): SentRequest {
 }
 
 function change(before: SentRequest, after: SentRequest): MessageDifference | null {
-  const place = partingOf(before.messages, after.messages)
-  if (place === null) throw new Error('nothing changed')
-  return messageDifference({ before, after, place })
+  const position = firstDifference(before.messages, after.messages)
+  if (position === null) throw new Error('nothing changed')
+  return messageDifference(before, after, position)
 }
 
 const before = request('one@a', 'two@b', 'three@c')
@@ -135,7 +135,7 @@ const plain = (text: string): string => text
 function systemDiff(was: string, is: string, redact = plain): string {
   const named = (text: string): SentRequest => ({ ...beforeDiffText, system: [{ name: 'rules', text }] })
   const difference = { kind: 'section-changed', name: 'rules', characters: is.length - was.length } as const
-  return diffText({ before: named(was), after: named(is), differences: [difference], parting: null }, redact)
+  return diffText({ before: named(was), after: named(is), differences: [difference], position: null }, redact)
 }
 
 describe('diffText', () => {
@@ -163,7 +163,7 @@ describe('diffText', () => {
           { kind: 'effort-changed', before: 'high', after: null },
           { kind: 'tools-added', names: ['New'] },
         ],
-        parting: null,
+        position: null,
       },
       plain,
     )
@@ -179,7 +179,7 @@ describe('diffText', () => {
     )
     const tools = differences.map(({ names: [name = ''] }) => ({ name, text: name.repeat(9_000) }))
     const text = diffText(
-      { before: beforeDiffText, after: { ...beforeDiffText, tools }, differences, parting: null },
+      { before: beforeDiffText, after: { ...beforeDiffText, tools }, differences, position: null },
       plain,
     )
     expect([text.length < 20_020, text.endsWith('\n… cut here\n')]).toEqual([true, true])
@@ -204,13 +204,13 @@ describe('diffText', () => {
     ] as const
     const redact = (text: string): string => text.replaceAll(/key-\w+/g, '[redacted]')
     expect(
-      diffText({ before: beforeDiffText, after: beforeDiffText, differences, parting: null }, redact),
+      diffText({ before: beforeDiffText, after: beforeDiffText, differences, position: null }, redact),
     ).not.toContain('key-1')
   })
 
   it('says that nothing changed where nothing did', () => {
     expect(
-      diffText({ before: beforeDiffText, after: beforeDiffText, differences: [], parting: null }, plain),
+      diffText({ before: beforeDiffText, after: beforeDiffText, differences: [], position: null }, plain),
     ).toBe('Nothing in the request changed.\n')
   })
 })

@@ -1,56 +1,69 @@
-/** What is not as it was in the last request, messages apart; what lies earliest in the cache key comes first. */
+/** All differences of two requests, named; the earliest in the cache key comes first. And the same as text for a file. */
 
 import { type Block, isToolResult } from '../log/block.ts'
 import { CLEARED_TEXT } from '../log/record.ts'
-import { blocksIn, type Counted, type MessageList, messageAt, messageCount } from '../request/block-index.ts'
-import { type Difference, factOf, type MessageDifference } from './cache-break.ts'
+import {
+  type BlockPosition,
+  blocksIn,
+  type Counted,
+  type MessageList,
+  messageAt,
+  messageCount,
+  sameJson,
+} from '../request/block-index.ts'
+import type { Difference, MessageDifference } from './cache-break.ts'
+import { describeCause } from './explain-break.ts'
 import {
   blockText,
   type Hand,
-  type Place,
   type SentMarker,
   type SentParameters,
   type SentPiece,
   type SentRequest,
-  sameJson,
   textAt,
 } from './sent-request.ts'
 
-export function differencesOf(before: SentRequest, after: SentRequest): readonly Difference[] {
+/** Without changes of single messages (`messageDifference`). `counted`: the messages of both requests. */
+export function requestDifferences(
+  before: SentRequest,
+  after: SentRequest,
+  counted: readonly [Counted, Counted],
+): readonly Difference[] {
+  const [was, is] = [before.parameters, after.parameters]
   return [
-    ...headDifferences(before.parameters, after.parameters),
+    // Caches of two models, or speeds, have nothing in common.
+    ...(was.model === is.model
+      ? []
+      : [{ kind: 'model-changed', before: was.model, after: is.model } as const]),
+    ...valueDifference('speed-changed', was.speed, is.speed),
     ...toolDifferences(before.tools, after.tools),
     ...sectionDifferences(before.system, after.system),
-    ...parameterDifferences(before.parameters, after.parameters),
+    ...parameterDifferences(was, is),
     ...markerDifferences(before.markers, after.markers),
+    ...traitDifferences(...counted),
   ]
-}
-
-/** Caches of two models, or speeds, have nothing in common. */
-function headDifferences(before: SentParameters, after: SentParameters): readonly Difference[] {
-  const [was, is] = [before.model, after.model]
-  const model: readonly Difference[] = was === is ? [] : [{ kind: 'model-changed', before: was, after: is }]
-  return [...model, ...changed('speed-changed', before.speed, after.speed)]
 }
 
 function parameterDifferences(before: SentParameters, after: SentParameters): readonly Difference[] {
   if (before === after) return []
   return [
     ...betaDifferences(before.betas ?? [], after.betas ?? []),
-    ...changed('thinking-changed', before.thinking, after.thinking),
-    ...changed('effort-changed', before.effort, after.effort),
-    ...changed('tool-choice-changed', before.toolChoice, after.toolChoice),
+    ...valueDifference('thinking-changed', before.thinking, after.thinking),
+    ...valueDifference('effort-changed', before.effort, after.effort),
+    ...valueDifference('tool-choice-changed', before.toolChoice, after.toolChoice),
     ...otherDifferences(before.others ?? {}, after.others ?? {}),
   ]
 }
 
-type PlainChange = 'speed-changed' | 'effort-changed' | 'thinking-changed' | 'tool-choice-changed'
-
-function changed(kind: PlainChange, before?: string, after?: string): readonly Difference[] {
+function valueDifference(
+  kind: 'speed-changed' | 'effort-changed' | 'thinking-changed' | 'tool-choice-changed',
+  before: string | undefined,
+  after: string | undefined,
+): readonly Difference[] {
   return before === after ? [] : [{ kind, before: before ?? null, after: after ?? null }]
 }
 
-/** A set: the order in which betas are named is of no account. */
+/** A set: order does not count. */
 function betaDifferences(before: readonly string[], after: readonly string[]): readonly Difference[] {
   const added = after.filter((name) => !before.includes(name))
   const removed = before.filter((name) => !after.includes(name))
@@ -60,38 +73,33 @@ function betaDifferences(before: readonly string[], after: readonly string[]): r
 type Texts = Readonly<Record<string, string>>
 
 function otherDifferences(before: Texts, after: Texts): readonly Difference[] {
-  if (before === after) return []
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
-  return names
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .filter((name) => before[name] !== after[name])
-    .map((name) => ({
-      kind: 'parameter-changed',
-      name,
-      before: before[name] ?? null,
-      after: after[name] ?? null,
-    }))
+    .map((name) => {
+      const [was, is] = [before[name] ?? null, after[name] ?? null]
+      return { kind: 'parameter-changed', name, before: was, after: is }
+    })
 }
 
-// Markers: whether the same places are still asked for, for as long and for the same readers.
+// Cache markers: lifetime and scope at the same places, and zones that lost all of them.
 
 type Markers = readonly SentMarker[]
 
-export function markerDifferences(before: Markers, after: Markers): readonly Difference[] {
+function markerDifferences(before: Markers, after: Markers): readonly Difference[] {
   if (before === after) return []
   const changes = after.flatMap((marker) => {
-    const old = counterpart(marker, before, after)
+    const old = findCounterpart(marker, before, after)
     return old === undefined ? [] : markerChanges(old, marker)
   })
-  return [...removedMarkers(before, after), ...changes.filter(isFirstOfItsKind)]
+  // What is the same for several markers of a zone is reported once.
+  const once = changes.filter(
+    (change, index) => changes.findIndex((other) => sameJson(other, change)) === index,
+  )
+  return [...removedMarkers(before, after), ...once]
 }
 
-/** What is the same for several markers of a zone is told once. */
-function isFirstOfItsKind(change: Difference, index: number, all: readonly Difference[]): boolean {
-  return all.findIndex((other) => sameJson(other, change)) === index
-}
-
-/** The marker of a message moves on with the conversation, so the last of each request are the ones to compare. */
-function counterpart(marker: SentMarker, before: Markers, after: Markers): SentMarker | undefined {
+/** The marker on the messages moves with the conversation, so the last of each request are compared. */
+function findCounterpart(marker: SentMarker, before: Markers, after: Markers): SentMarker | undefined {
   if (marker.zone === 'messages')
     return marker === after.findLast(isInMessages) ? before.findLast(isInMessages) : undefined
   return before.find(({ zone, index }) => zone === marker.zone && index === marker.index)
@@ -106,6 +114,7 @@ function markerChanges(old: SentMarker, { zone, ttl, scope }: SentMarker): reado
 }
 
 function removedMarkers(before: Markers, after: Markers): readonly Difference[] {
+  const isInPrefix = (marker: SentMarker): boolean => !isInMessages(marker)
   const prefix = before.some(isInPrefix) && !after.some(isInPrefix)
   const messages = before.some(isInMessages) && !after.some(isInMessages)
   return [
@@ -118,32 +127,25 @@ function isInMessages({ zone }: SentMarker): boolean {
   return zone === 'messages'
 }
 
-function isInPrefix({ zone }: SentMarker): boolean {
-  return zone !== 'messages'
-}
+// Tools and sections: added, removed, changed, moved.
 
-// Tools and sections: which came, which went, which say something else, which stand elsewhere.
-
-export function toolDifferences(
-  before: readonly SentPiece[],
-  after: readonly SentPiece[],
-): readonly Difference[] {
-  const { added, removed, moved, reworded } = pieceChanges(before, after)
+function toolDifferences(before: readonly SentPiece[], after: readonly SentPiece[]): readonly Difference[] {
+  const { added, removed, moved, changed } = comparePieces(before, after)
   return [
     ...(added.length > 0 ? [{ kind: 'tools-added', names: added } as const] : []),
     ...(removed.length > 0 ? [{ kind: 'tools-removed', names: removed } as const] : []),
-    ...reworded.map((change) => ({ kind: 'tool-changed', ...change }) as const),
+    ...changed.map((change) => ({ kind: 'tool-changed', ...change }) as const),
     ...(moved.length > 0 ? [{ kind: 'tools-reordered', names: moved } as const] : []),
   ]
 }
 
-export function sectionDifferences(
+function sectionDifferences(
   before: readonly SentPiece[],
   after: readonly SentPiece[],
 ): readonly Difference[] {
-  const { added, removed, moved, reworded } = pieceChanges(before, after)
+  const { added, removed, moved, changed } = comparePieces(before, after)
   return [
-    ...reworded.map((change) => ({ kind: 'section-changed', ...change }) as const),
+    ...changed.map((change) => ({ kind: 'section-changed', ...change }) as const),
     ...(added.length > 0 ? [{ kind: 'sections-added', names: added } as const] : []),
     ...(removed.length > 0 ? [{ kind: 'sections-removed', names: removed } as const] : []),
     ...(moved.length > 0 ? [{ kind: 'sections-reordered', names: moved } as const] : []),
@@ -153,14 +155,14 @@ export function sectionDifferences(
 interface PieceChanges {
   readonly added: readonly string[]
   readonly removed: readonly string[]
-  /** Those that stand elsewhere, among the ones there are in both. */
+  /** Among those in both requests, the ones at another place. */
   readonly moved: readonly string[]
-  readonly reworded: readonly { readonly name: string; readonly characters: number }[]
+  readonly changed: readonly { readonly name: string; readonly characters: number }[]
 }
 
-const UNCHANGED: PieceChanges = { added: [], removed: [], moved: [], reworded: [] }
+const UNCHANGED: PieceChanges = { added: [], removed: [], moved: [], changed: [] }
 
-function pieceChanges(before: readonly SentPiece[], after: readonly SentPiece[]): PieceChanges {
+function comparePieces(before: readonly SentPiece[], after: readonly SentPiece[]): PieceChanges {
   if (before === after) return UNCHANGED
   const was = new Map(before.map(({ name, text }) => [name, text]))
   const is = new Map(after.map(({ name, text }) => [name, text]))
@@ -170,212 +172,174 @@ function pieceChanges(before: readonly SentPiece[], after: readonly SentPiece[])
     added: [...is.keys()].filter((name) => !was.has(name)),
     removed: [...was.keys()].filter((name) => !is.has(name)),
     moved: stands.filter((name, index) => stood[index] !== name),
-    reworded: stands.flatMap((name) => rewording(name, was.get(name) ?? '', is.get(name) ?? '')),
+    changed: stands
+      .filter((name) => was.get(name) !== is.get(name))
+      .map((name) => ({ name, characters: (is.get(name) ?? '').length - (was.get(name) ?? '').length })),
   }
 }
 
-function rewording(name: string, was: string, is: string): PieceChanges['reworded'] {
-  return was === is ? [] : [{ name, characters: is.length - was.length }]
-}
-
-// What of the messages as a whole a provider caches by: with the first image, and without the last, it reads all anew.
+// Properties of the messages as a whole that are part of the cache key: the first image, or the last one gone,
+// changes how all messages are read.
 
 export function traitDifferences(before: Counted, after: Counted): readonly Difference[] {
   const [was, is] = [before.end.traits, after.end.traits]
   if (was === is) return []
-  const citations: readonly Difference[] =
-    was.cites === is.cites
-      ? []
-      : [{ kind: 'parameter-changed', name: 'citations', before: onOff(was.cites), after: onOff(is.cites) }]
-  if (was.hasImages === is.hasImages) return citations
+  const switched = (on: boolean): string => (on ? 'on' : 'off')
+  const citations = { before: switched(was.cites), after: switched(is.cites) }
+  const image =
+    was.hasImages === is.hasImages ? null : findFirstImage((is.hasImages ? after : before).messages)
   return [
-    ...citations,
-    ...imageDifference(is.hasImages ? 'image-added' : 'image-removed', is.hasImages ? after : before),
+    ...(was.cites === is.cites
+      ? []
+      : [{ kind: 'parameter-changed', name: 'citations', ...citations } as const]),
+    ...(image === null ? [] : [{ kind: is.hasImages ? 'image-added' : 'image-removed', ...image } as const]),
   ]
 }
 
-function onOff(is: boolean): string {
-  return is ? 'on' : 'off'
-}
-
-function imageDifference(
-  kind: 'image-added' | 'image-removed',
-  { messages }: Counted,
-): readonly Difference[] {
-  const found = firstImage(messages)
-  return found === null ? [] : [{ kind, ...found }]
-}
-
-function firstImage(
+function findFirstImage(
   messages: MessageList,
 ): { readonly index: number; readonly origin: string | null } | null {
   for (let index = 0; index < messageCount(messages); index += 1) {
     const message = messageAt(messages, index)
-    const block = message === undefined ? -1 : blocksIn(message).findIndex(holdsImage)
+    const block = message === undefined ? -1 : blocksIn(message).findIndex(hasImage)
     if (block !== -1) return { index, origin: message?.origins[block] ?? null }
   }
   return null
 }
 
-function holdsImage(block: Block): boolean {
+function hasImage(block: Block): boolean {
   if (block.type === 'image') return true
-  return isToolResult(block) && Array.isArray(block.content) && block.content.some(holdsImage)
+  return isToolResult(block) && Array.isArray(block.content) && block.content.some(hasImage)
 }
 
-// What became of messages that had been sent: rewritten, taken out, something put between; or taken back by a rewind.
-
-export interface Parting {
-  readonly before: SentRequest
-  readonly after: SentRequest
-  /** Where `after` stops repeating `before`. */
-  readonly place: Place
-}
+// What happened to messages that had been sent: changed, removed, another inserted; or taken back by a rewind.
 
 /**
- * Null where nothing of what was sent behind the parting is sent again: the conversation was taken back to there
- * and went another way, and nobody can expect the rest to be read.
+ * `position`: where `after` stops repeating `before`. Null if nothing sent from there on is sent again: the
+ * conversation was rewound to that position, and the rest cannot be expected to be read.
  */
-export function messageDifference(parting: Parting): MessageDifference | null {
-  const { before, after, place } = parting
-  const gone = saidFrom(before.messages, place)
-  const sent = saidFrom(after.messages, place)
+export function messageDifference(
+  before: SentRequest,
+  after: SentRequest,
+  position: BlockPosition,
+): MessageDifference | null {
+  const gone = blocksFrom(before.messages, position)
+  const sent = blocksFrom(after.messages, position)
   const still = new Set(sent.map(({ id }) => id))
   if (!gone.some(({ id }) => still.has(id))) return null
   const [was, is] = [gone[0], sent[0]]
-  const shared = { index: place.message, by: handOf(parting, (is ?? was)?.origin ?? null) }
-  if (was?.id !== is?.id && was !== undefined && still.has(was.id))
-    return {
-      kind: 'message-inserted',
-      origin: is?.origin ?? null,
-      ...shared,
-      characters: sizeFrom(after.messages, place),
-    }
+  const by = findHand(before, after, position, (is ?? was)?.origin ?? null)
+  const shared = { index: position.message, by }
   const origin = was?.origin ?? null
+  if (was?.id !== is?.id && was !== undefined && still.has(was.id)) {
+    const characters = sizeFrom(after.messages, position)
+    return { kind: 'message-inserted', origin: is?.origin ?? null, ...shared, characters }
+  }
   if (was?.id !== is?.id && gone.some(({ id }) => id === is?.id))
-    return { kind: 'message-removed', origin, ...shared, characters: -sizeFrom(before.messages, place) }
-  const characters = textAt(after.messages, place).length - textAt(before.messages, place).length
+    return { kind: 'message-removed', origin, ...shared, characters: -sizeFrom(before.messages, position) }
+  const characters = textAt(after.messages, position).length - textAt(before.messages, position).length
   return { kind: 'message-changed', origin, ...shared, characters }
 }
 
-interface SaidBlock {
-  /** The record it comes from; where there is none, what it says. */
+interface IdentifiedBlock {
+  /** Of its record; without one, its text. */
   readonly id: string
   readonly origin: string | null
 }
 
-/** What stands at that place and behind it. */
-function saidFrom(messages: MessageList, place: Place): readonly SaidBlock[] {
-  const said: SaidBlock[] = []
-  for (let index = place.message; index < messageCount(messages); index += 1) {
+function blocksFrom(
+  messages: MessageList,
+  { message: first, block: from }: BlockPosition,
+): readonly IdentifiedBlock[] {
+  const found: IdentifiedBlock[] = []
+  for (let index = first; index < messageCount(messages); index += 1) {
     const message = messageAt(messages, index)
     if (message === undefined) break
-    blocksIn(message).forEach((_, block) => {
-      if (index === place.message && block < place.block) return
+    for (let block = index === first ? from : 0; block < blocksIn(message).length; block += 1) {
       const origin = message.origins[block] ?? ''
-      said.push(origin === '' ? { id: blockText(message, block), origin: null } : { id: origin, origin })
-    })
+      found.push(origin === '' ? { id: blockText(message, block), origin: null } : { id: origin, origin })
+    }
   }
-  return said
+  return found
 }
 
-/** Whoever made the message other than its records say; else what it now says tells. */
-function handOf({ before, after, place }: Parting, origin: string | null): Hand {
-  const touched = after.touched?.get(place.message) ?? before.touched?.get(place.message)
+/** What the host says changed the message; else what its text shows. */
+function findHand(
+  before: SentRequest,
+  after: SentRequest,
+  position: BlockPosition,
+  origin: string | null,
+): Hand {
+  const touched = after.touched?.get(position.message) ?? before.touched?.get(position.message)
   if (touched !== undefined) return touched
-  const isCleared = ({ messages }: SentRequest): boolean => textAt(messages, place).includes(CLEARED_TEXT)
+  const isCleared = ({ messages }: SentRequest): boolean => textAt(messages, position).includes(CLEARED_TEXT)
   if (isCleared(after) && !isCleared(before)) return 'clearing'
   return origin === null ? 'host' : 'unknown'
 }
 
 /** Characters of the message from that block on. */
-function sizeFrom(messages: MessageList, { message, block }: Place): number {
+function sizeFrom(messages: MessageList, { message, block }: BlockPosition): number {
   const found = messageAt(messages, message)
   if (found === undefined) return 0
   return blocksIn(found).reduce((sum, _, at) => sum + (at < block ? 0 : blockText(found, at).length), 0)
 }
 
-// What changed, as text a person can open: bounded, and without secrets. Made only when somebody asks for it.
+// The differences as text: bounded, without secrets, made only on demand.
 
-export interface DiffQuestion {
+export interface RequestDiff {
   readonly before: SentRequest
   readonly after: SentRequest
   readonly differences: readonly Difference[]
-  readonly parting: Place | null
+  /** Where the messages first differ. */
+  readonly position: BlockPosition | null
 }
 
-/** Takes secrets out of a text. */
+/** Removes secrets from a text. */
 export type Redact = (text: string) => string
 
-const MOST_CHARACTERS = 20_000
-const MOST_OF_A_SIDE = 2_000
-const CONTEXT = 80
+const MAX_CHARACTERS = 20_000
+const MAX_SIDE_CHARACTERS = 2_000
+const CONTEXT_CHARACTERS = 80
 
-export function diffText(question: DiffQuestion, redact: Redact): string {
-  const parts = question.differences.map((difference) => {
-    const sides = sidesOf(difference, question).flatMap(([before, after]) =>
-      shown(redact(before), redact(after)),
+export function diffText(diff: RequestDiff, redact: Redact): string {
+  const parts = diff.differences.map((difference) => {
+    const sides = sidesOf(difference, diff).flatMap(([before, after]) =>
+      showSides(redact(before), redact(after)),
     )
-    return [`@@ ${redact(factOf(difference))} @@`, ...sides].join('\n')
+    return [`@@ ${redact(describeCause(difference))} @@`, ...sides].join('\n')
   })
   const text = parts.length === 0 ? 'Nothing in the request changed.' : parts.join('\n\n')
-  return text.length <= MOST_CHARACTERS ? `${text}\n` : `${text.slice(0, MOST_CHARACTERS)}\n… cut here\n`
+  return text.length <= MAX_CHARACTERS ? `${text}\n` : `${text.slice(0, MAX_CHARACTERS)}\n… cut here\n`
 }
 
 type Sides = readonly [before: string, after: string]
 
-/** The texts that differ; none where the fact says it all. */
-function sidesOf(difference: Difference, question: DiffQuestion): readonly Sides[] {
-  const { before, after } = question
-  switch (difference.kind) {
-    case 'tool-changed':
-      return [[pieceText(before.tools, difference.name), pieceText(after.tools, difference.name)]]
-    case 'section-changed':
-      return [[pieceText(before.system, difference.name), pieceText(after.system, difference.name)]]
-    case 'tools-added':
-    case 'tools-removed':
-      return difference.names.map((name) => [pieceText(before.tools, name), pieceText(after.tools, name)])
-    case 'sections-added':
-    case 'sections-removed':
-      return difference.names.map((name) => [pieceText(before.system, name), pieceText(after.system, name)])
-    case 'message-changed':
-    case 'message-removed':
-    case 'message-inserted':
-      return [messageSides(question)]
-    default:
-      return plainSides(difference)
-  }
+/** The texts that differ; none if the heading says everything. */
+function sidesOf(difference: Difference, { before, after, position }: RequestDiff): readonly Sides[] {
+  const { kind } = difference
+  if ('index' in difference && 'by' in difference)
+    return position === null ? [] : [[textAt(before.messages, position), textAt(after.messages, position)]]
+  if ('before' in difference) return [[difference.before ?? '', difference.after ?? '']]
+  if (!('name' in difference || 'names' in difference) || kind.endsWith('-reordered')) return []
+  const list = kind.startsWith('tool') ? 'tools' : 'system'
+  const textOf = (pieces: readonly SentPiece[], name: string): string =>
+    pieces.find((piece) => piece.name === name)?.text ?? ''
+  const names = 'names' in difference ? difference.names : [difference.name]
+  return names.map((name) => [textOf(before[list], name), textOf(after[list], name)])
 }
 
-function plainSides(difference: Difference): readonly Sides[] {
-  return 'before' in difference ? [[difference.before ?? '', difference.after ?? '']] : []
-}
-
-function pieceText(pieces: readonly SentPiece[], name: string): string {
-  return pieces.find((piece) => piece.name === name)?.text ?? ''
-}
-
-/** The block where the requests part, as it was and as it is. */
-function messageSides({ before, after, parting }: DiffQuestion): Sides {
-  if (parting === null) return ['', '']
-  return [textAt(before.messages, parting), textAt(after.messages, parting)]
-}
-
-/** The lines of both sides around the first thing that differs. */
-function shown(before: string, after: string): readonly string[] {
+/** The lines of both sides from shortly before the first difference. */
+function showSides(before: string, after: string): readonly string[] {
   if (before === after) return before === '' ? [] : ['  (the same but for what is redacted)']
-  const from = Math.max(0, commonLength(before, after) - CONTEXT)
+  let common = 0
+  while (common < before.length && before[common] === after[common]) common += 1
+  const from = Math.max(0, common - CONTEXT_CHARACTERS)
   return [...sideLines('-', before, from), ...sideLines('+', after, from)]
-}
-
-function commonLength(one: string, other: string): number {
-  let length = 0
-  while (length < one.length && one[length] === other[length]) length += 1
-  return length
 }
 
 function sideLines(sign: '-' | '+', text: string, from: number): readonly string[] {
   if (text === '') return []
-  const piece = text.slice(from, from + MOST_OF_A_SIDE)
-  const whole = `${from > 0 ? '…' : ''}${piece}${from + MOST_OF_A_SIDE < text.length ? '…' : ''}`
-  return whole.split('\n').map((line) => `${sign} ${line}`)
+  const to = from + MAX_SIDE_CHARACTERS
+  const shown = `${from > 0 ? '…' : ''}${text.slice(from, to)}${to < text.length ? '…' : ''}`
+  return shown.split('\n').map((line) => `${sign} ${line}`)
 }

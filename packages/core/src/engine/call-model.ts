@@ -1,6 +1,7 @@
 /**
- * One call to the model, into the log as it comes. Each block is a record as soon as the next one is there; the
- * last is held back until the reply has ended, so that it and the final usage are there together or not at all.
+ * One model call: record the request, send it, stream the reply into the log, judge the cache. Each block becomes a
+ * record as soon as the next one is there; the last is held back until the reply has ended, so that it and the final
+ * usage are logged together or not at all.
  */
 
 import { providerWord } from '../cache/cache-break.ts'
@@ -16,7 +17,7 @@ import { type AssembledRequest, callOf } from '../request/build-request.ts'
 import { redact } from '../summary/redact.ts'
 import type { Halt, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
-import { isEditedByProvider, type NextRequest } from './next-request.ts'
+import type { NextRequest } from './next-request.ts'
 import {
   type Assembly,
   assemble,
@@ -32,11 +33,41 @@ import { append, linked, type TurnRun, type Unlinked } from './session-writer.ts
 
 export type Responded = { readonly ok: true; readonly reply: Reply } | Halt
 
-/** The request goes out now, by whoever sends it: from here on its answer is waited for. */
+/** A call under way. */
+export interface OpenedCall {
+  readonly request: AssembledRequest
+  /** The query source that sends it. */
+  readonly source: string
+  /** The source whose cache it reads, if that is not its own. */
+  readonly forkOf?: string
+  readonly forecast: Forecast
+  /** It shares the prefix of the conversation. A call with a prefix of its own tells nothing about the cache. */
+  readonly isWatched: boolean
+}
+
+/** The request is sent now, by the engine or by the host: from here on its answer is waited for. */
 export function openCall(run: TurnRun, { request, forecast }: NextRequest): OpenedCall {
-  const opened: OpenedCall = { request, source: run.host.source, forecast, isWatched: true }
-  run.state = { ...watchRequest(run.state, opened, run.host), sent: request }
+  const opened = recordRequest(run, { request, source: run.host.source, forecast, isWatched: true })
+  run.state = { ...run.state, sent: request }
   return opened
+}
+
+/** Last before a request is sent: nothing may change it any more. */
+export function recordRequest(run: TurnRun, call: OpenedCall): OpenedCall {
+  if (!call.isWatched) return call
+  const { state, host } = run
+  const circumstances = host.circumstances?.()
+  const watched = sentRequest(call.request, {
+    source: call.source,
+    at: host.clock.now(),
+    cache: host.profile.cache,
+    ...(call.forkOf === undefined ? {} : { forkOf: call.forkOf }),
+    ...(circumstances === undefined ? {} : { circumstances }),
+    ...(state.watched === null ? {} : { previous: state.watched }),
+  })
+  const watch = takeSnapshot(state.watch, watched, call.forecast, host.policy.cache.breaks)
+  run.state = { ...state, watched, watch }
+  return call
 }
 
 export async function* respond(run: TurnRun, opened: OpenedCall): AsyncGenerator<TurnEvent, Responded> {
@@ -48,7 +79,7 @@ export async function* respond(run: TurnRun, opened: OpenedCall): AsyncGenerator
     yield { type: 'reply', event }
     assembly = assemble(assembly, event)
     if (event.type === 'reply-ended' || event.type === 'reply-failed')
-      return yield* closed(run, event, { held, opened })
+      return yield* endReply(run, opened, event, held)
     if (event.type !== 'block-ended') continue
     const halt: Halt | null = held === null ? null : yield* append(run, recordsSoFar(assembly, held))
     if (halt !== null) return withUnsaved(run, halt, recordsSoFar(assembly, event))
@@ -63,26 +94,21 @@ export const BROKEN_OFF: ReplyFailed = {
   reply: null,
 }
 
-/** What had come and was still to be written goes with the halt. */
+/** Records that had arrived but were not written go with the halt. */
 function withUnsaved(run: TurnRun, halt: Halt, bodies: readonly Unlinked[]): Halt {
   if (halt.reason !== 'conflict' && halt.reason !== 'locked') return halt
   return { ...halt, unsaved: [...halt.unsaved, ...linked(run, bodies, halt.unsaved.at(-1)?.uuid)] }
 }
 
-interface Ending {
-  readonly held: BlockEnded | null
-  readonly opened: OpenedCall
-}
-
-async function* closed(
+async function* endReply(
   run: TurnRun,
+  opened: OpenedCall,
   event: ReplyEnded | ReplyFailed,
-  { held, opened }: Ending,
+  held: BlockEnded | null,
 ): AsyncGenerator<TurnEvent, Responded> {
   const { reply } = event
-  const isWhole = event.type === 'reply-ended'
   if (reply !== null) {
-    const bodies = lastRecords(reply.message, held, isWhole)
+    const bodies = lastRecords(reply.message, held, event.type === 'reply-ended')
     const isSaid = bodies.length > 0 || reply.message.content.length > 0
     const { halt } = yield* closeCall(run, opened, { message: reply.message, bodies, isSaid })
     if (halt !== null) return halt
@@ -99,7 +125,7 @@ export function failedWith({ failure }: ReplyFailed): Halt {
     : { ok: false, reason: 'failed', failure }
 }
 
-/** A whole reply without any block still tells what it cost. */
+/** A complete reply without any block still records what it cost. */
 function lastRecords(
   message: AssistantMessage,
   held: BlockEnded | null,
@@ -121,31 +147,25 @@ function recordOf(message: AssistantMessage, { block, raw }: BlockEnded): Assist
   return raw === undefined ? said : { ...said, rawBlocks: [{ index: 0, text: raw }] }
 }
 
-// The end of a call, whoever made it: what it tells of the cache is learnt and judged, its last records go into
-// the log in one batch with what was lost, and its price is told.
-
-/** A call under way. */
-export interface OpenedCall extends ForeseenCall {
-  /** Its prefix is that of the conversation. One that stands alone tells nothing of the cache. */
-  readonly isWatched: boolean
-}
+// The end of a call, by the engine or the host: the cache is judged and learnt from, the last records are appended in
+// one batch with the loss, and the price is emitted.
 
 interface Closing {
   /** As far as it came. */
   readonly message: AssistantMessage
-  /** What is still to be written of it. */
+  /** Its records that are still to be written. */
   readonly bodies: readonly Unlinked[]
-  /** Records of the conversation tell of it. Where none does, a record of its own tells what it cost. */
+  /** Records of the conversation hold the call. If none does, a record of its own keeps what it cost. */
   readonly isSaid: boolean
-  /** Appends nothing: the log is somebody else's at the moment. */
+  /** Appends nothing, because another writer holds the log. */
   readonly isDeferred?: boolean
 }
 
 interface ClosedCall {
-  /** What was to be appended could not be. */
+  /** The append failed. */
   readonly halt: Halt | null
   readonly outcome: CacheOutcome
-  /** What is still to be appended, where that was deferred. */
+  /** Records still to be appended, if that was deferred. */
   readonly unlogged: readonly Unlinked[]
 }
 
@@ -154,37 +174,39 @@ export async function* closeCall(
   opened: OpenedCall,
   { message, bodies, isSaid, isDeferred = false }: Closing,
 ): AsyncGenerator<TurnEvent, ClosedCall> {
-  const outcome = opened.isWatched ? judged(run, opened, message) : UNWATCHED
+  const outcome: CacheOutcome = opened.isWatched
+    ? judgeCache(run, opened, message)
+    : { kind: 'not-judged', why: 'not-watched' }
   const spent = isSaid ? [] : callRecords(message, opened.source)
   const all = [...bodies, ...spent, ...lossRecords(outcome)]
   const halt = isDeferred ? null : yield* append(run, all)
   if (halt !== null) return { halt, outcome, unlogged: [] }
-  yield* tellOutcome(outcome, opened.source, run.host)
-  if (!isDeferred) yield* tellPrice(run, message.id)
+  yield* emitOutcome(outcome, opened.source, run.host)
+  if (!isDeferred) yield* emitPrice(run, message.id)
   return { halt, outcome, unlogged: isDeferred ? all : [] }
 }
 
-const UNWATCHED: CacheOutcome = { kind: 'not-judged', why: 'not-watched' }
-
-function judged(run: TurnRun, call: OpenedCall, message: AssistantMessage): CacheOutcome {
-  const learnt = learn(run.state, call, message)
-  const { state, outcome } = judgeAnswer(learnt, { call, message }, run.host)
-  run.state = state
+/** Compares the usage with what should have been read, then updates the cache model. */
+function judgeCache(run: TurnRun, call: OpenedCall, message: AssistantMessage): CacheOutcome {
+  const { state, host } = run
+  const { context_management: managed, diagnostics, usage = null } = message
+  const isEdited =
+    isObject(managed) && Array.isArray(managed.applied_edits) && managed.applied_edits.length > 0
+  const answer = { source: call.source, usage, word: providerWord(diagnostics), isEdited }
+  const { watch, outcome } = compareAnswer(state.watch, answer, {
+    policy: host.policy.cache.breaks,
+    profile: host.profile,
+    prices: host.pricesOf(message.model, new Date(host.clock.now()).toISOString()),
+    redact: host.redact ?? redact,
+  })
+  const learn = call.forkOf === undefined ? learnFromResponse : learnFromFork
+  const { lineage } = state
+  const learnt = lineage === null || usage === null ? lineage : learn(lineage, call.forecast, usage)
+  run.state = { ...state, watch, lineage: learnt }
   return outcome
 }
 
-function learn(
-  state: SessionState,
-  { forecast, forkOf }: OpenedCall,
-  { usage }: AssistantMessage,
-): SessionState {
-  const { lineage } = state
-  if (lineage === null || usage === undefined) return state
-  const from = forkOf === undefined ? learnFromResponse : learnFromFork
-  return { ...state, lineage: from(lineage, forecast, usage) }
-}
-
-/** A call that cost something and is told of nowhere else. */
+/** For a call that cost something and that no other record holds. */
 function callRecords({ id, model, usage }: AssistantMessage, source: string): readonly Unlinked[] {
   const told: unknown = usage
   if (!isObject(told)) return []
@@ -192,81 +214,13 @@ function callRecords({ id, model, usage }: AssistantMessage, source: string): re
   return [{ type: 'system', subtype: 'model_call', isMeta: true, modelCall }]
 }
 
-// The watch over the cache, around one call: the request as it goes out is remembered, the answer is judged by it.
-
-/** A request and who sends it. */
-export interface WatchedCall {
-  readonly request: AssembledRequest
-  readonly source: string
-  /** The source whose cache it reads, where that is not its own. */
-  readonly forkOf?: string
-}
-
-/** With what was foreseen of it. */
-interface ForeseenCall extends WatchedCall {
-  readonly forecast: Forecast
-}
-
-/** To be called last before a request is sent: nothing may change it any more. */
-export function watchRequest(state: SessionState, call: WatchedCall, host: TurnHost): SessionState {
-  const { source, forkOf } = call
-  const circumstances = host.circumstances?.()
-  const watched = sentRequest(call.request, {
-    source,
-    at: host.clock.now(),
-    cache: host.profile.cache,
-    ...(forkOf === undefined ? {} : { forkOf }),
-    ...(circumstances === undefined ? {} : { circumstances }),
-    ...(state.watched === null ? {} : { previous: state.watched }),
-  })
-  return { ...state, watched, watch: takeSnapshot(state.watch, watched, host.policy.cache.breaks) }
-}
-
-interface JudgedAnswer {
-  readonly state: SessionState
-  readonly outcome: CacheOutcome
-}
-
-/** `message`: what came of the answer, if it is only the head that tells the usage. */
-function judgeAnswer(
-  state: SessionState,
-  { call, message }: { readonly call: ForeseenCall; readonly message: AssistantMessage },
-  host: TurnHost,
-): JudgedAnswer {
-  const { policy, profile, pricesOf, clock } = host
-  const answer = {
-    source: call.source,
-    usage: message.usage ?? null,
-    word: providerWord(message.diagnostics),
-    isEdited: isEditedByProvider(message),
-  }
-  const { watch, outcome } = compareAnswer(state.watch, answer, {
-    policy: policy.cache.breaks,
-    profile,
-    prices: pricesOf(message.model, new Date(clock.now()).toISOString()),
-    redact: host.redact ?? redact,
-  })
-  return { state: { ...state, watch }, outcome: asForeseen(outcome, call.forecast, host) }
-}
-
-/**
- * A model that loses the thinking of finished turns rewrites its prompt by itself. Where that was foreseen, and
- * nothing else is to be seen, what was read is what could be.
- */
-function asForeseen(outcome: CacheOutcome, forecast: Forecast, { policy, profile }: TurnHost): CacheOutcome {
-  if (outcome.kind !== 'broke' || !profile.thinking.stripsFinishedTurns) return outcome
-  const { reason, read } = outcome.event
-  const isForeseen = forecast.why === 'rewritten' && read >= forecast.read - policy.cache.breaks.tokens
-  return isForeseen && reason.kind === 'evicted' ? { kind: 'read', expected: forecast.read, read } : outcome
-}
-
-/** What the log keeps of it, so that the bill can be told again. */
+/** What the log keeps of a loss, so that the bill can be computed again. */
 function lossRecords(outcome: CacheOutcome): readonly Unlinked[] {
-  const loss = lossOf(outcome)
+  const loss = toCacheLoss(outcome)
   return loss === null ? [] : [{ type: 'system', subtype: 'cache_loss', isMeta: true, cacheLoss: loss }]
 }
 
-function lossOf(outcome: CacheOutcome): CacheLoss | null {
+function toCacheLoss(outcome: CacheOutcome): CacheLoss | null {
   if (outcome.kind === 'broke') {
     const { source, reason, tokensLost: tokens, moneyLost: usd, sentence } = outcome.event
     return { kind: 'break', source, reason: reason.kind, tokens, usd, sentence }
@@ -276,7 +230,7 @@ function lossOf(outcome: CacheOutcome): CacheLoss | null {
   return { kind: 'act', source, reason: act, tokens, usd, sentence }
 }
 
-async function* tellOutcome(
+async function* emitOutcome(
   outcome: CacheOutcome,
   source: string,
   host: TurnHost,
@@ -288,32 +242,29 @@ async function* tellOutcome(
   else yield { type: 'cache-judged', source, outcome }
 }
 
-type Broke = Extract<CacheOutcome, { readonly kind: 'broke' }>
-
-/** A file that cannot be written takes no turn down. Null: it was kept, or nobody wanted it. */
+/** Why the diff file could not be written; null if it was, or is not wanted. A failure does not end the turn. */
 async function keepDiff(
-  outcome: Broke,
+  { diff, event }: Extract<CacheOutcome, { readonly kind: 'broke' }>,
   { keepDiff: keep, policy, redact: own }: TurnHost,
 ): Promise<string | null> {
   if (keep === undefined || !policy.cache.breaks.diffFiles) return null
   try {
-    await keep(outcome.diff(own ?? redact), outcome.event)
+    await keep(diff(own ?? redact), event)
     return null
   } catch (thrown) {
     return thrown instanceof Error ? thrown.message : String(thrown)
   }
 }
 
-// The session's money kept live: each call is priced as soon as the log has it.
+// The session's money, kept live: each call is priced as soon as the log has it.
 
-/** With all that the log tells of money; for a session just opened this reads it all, later what is new. */
+/** With all costs in the log; for a session just opened this reads all of it, later what is new. */
 export function withMoney(state: SessionState, prices: PriceList): SessionState {
   const money = advanceMoney(state.money ?? noMoney(), state.session.records, prices)
   return { ...state, money }
 }
 
-/** Tells the price of the call that was answered by `response`, now that the log has it. */
-function* tellPrice(run: TurnRun, response: string): Generator<TurnEvent, void> {
+function* emitPrice(run: TurnRun, response: string): Generator<TurnEvent, void> {
   run.state = withMoney(run.state, run.host.pricesOf)
   const { money } = run.state
   const call = money?.recent.find(({ id }) => id === response)

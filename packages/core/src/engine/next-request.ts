@@ -1,4 +1,4 @@
-/** The request that would go out now, with what the cache will answer of it. */
+/** The request that would be sent now, checked, with the forecast of its cache read. */
 
 import { type Forecast, forecastRead, recallLineage } from '../cache/cache-forecast.ts'
 import { SAMPLE_ID, stubOf } from '../clearing/placeholder.ts'
@@ -6,8 +6,8 @@ import { spellEdits } from '../clearing/provider-clearing.ts'
 import { firstClearable } from '../clearing/select-results.ts'
 import type { View } from '../context/context-view.ts'
 import { recordAt } from '../log/branches.ts'
-import { isObject, type JsonObject } from '../log/json.ts'
-import { type AssistantMessage, isKnown } from '../log/record.ts'
+import type { JsonObject } from '../log/json.ts'
+import { isKnown } from '../log/record.ts'
 import type { Session } from '../log/session.ts'
 import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { StandingEpoch } from '../request/announced-prefix.ts'
@@ -28,12 +28,12 @@ import { advanceRoom, type SessionState } from './session-state.ts'
 export interface NextRequest {
   readonly request: AssembledRequest
   readonly forecast: Forecast
-  /** What the provider would refuse it for. */
+  /** Rules of the provider that it would break. */
   readonly findings: readonly Finding[]
   readonly state: SessionState
 }
 
-/** `standing`: the epoch of `state`. Appends nothing. */
+/** `standing`: the current prefix of `state`. Appends nothing. */
 export function nextRequest(state: SessionState, standing: StandingEpoch, host: TurnHost): NextRequest {
   const { profile, clock } = host
   const edge = edgeOf(state, host)
@@ -75,14 +75,14 @@ function edgeOf(state: SessionState, host: TurnHost): HeldEdge {
   return holdEdge(state.edge, { firstClearable: first, rewrittenAt, isAnswered, flat: state.flat })
 }
 
-/** Of the view as it is now: what was planned by may have been cleared since. */
+/** Of the context as it is now: results in the last plan may have been cleared since. */
 function clearableFirst({ room: known, view, pins }: SessionState, { room }: TurnHost): string | null {
   if (room === undefined) return null
   const { register } = advanceRoom(known, view, room)
   return firstClearable(register, [...pins], stubOf(SAMPLE_ID, room.retrieval))
 }
 
-/** What the provider is asked to clear by itself. */
+/** The clearing that the provider is asked to do by itself. */
 function editsAsked({ native }: SessionState, { profile }: TurnHost): JsonObject {
   const edits = native === null ? [] : spellEdits(native.edits, profile.contextEdits)
   return edits.length === 0 ? {} : { context_management: { edits } }
@@ -96,9 +96,10 @@ function checkedOf(
   return advanceCheck(checked?.state.profile === profile ? checked : startCheck(profile), messages)
 }
 
-// Where the carriers end that a compaction put in front of its summary: what is unchanged there stays cached.
-
-/** The last of them; null where no compaction stands or it left none in front. Read off the log, so never outdated. */
+/**
+ * The last of the context sources that a compaction put before its summary, since what is unchanged there stays
+ * cached; null if there are none. Read off the log, so never outdated.
+ */
 export function carriersEndOf(view: View, session: Session): string | null {
   const act = view.acts.findLast(({ kind }) => kind === 'compact')
   let end: string | null = null
@@ -114,22 +115,15 @@ export function carriersEndOf(view: View, session: Session): string | null {
   return end
 }
 
-// What the provider is asked about its own cache, and what it answers.
-
-/** The field that asks to compare a request with the one before; nothing where the provider cannot or policy forbids. */
+/** The field that asks the provider to compare a request with the one before; empty if it cannot or policy forbids. */
 export function diagnosisAsked(state: SessionState, { profile, policy }: TurnHost): JsonObject {
   if (!profile.capabilities.cacheDiagnostics || !policy.cache.breaks.askProvider) return {}
   return { diagnostics: { previous_message_id: newestResponse(state) } }
 }
 
-/** From the log, so that every process asks alike. */
+/** From the log, so that every process sends the same. */
 function newestResponse({ session, answered }: SessionState): string | null {
   if (answered < 0) return null
   const record = recordAt(session, answered)
   return isKnown(record) && record.type === 'assistant' ? record.message.id : null
-}
-
-/** The provider says that it cleared something from the request by itself. */
-export function isEditedByProvider({ context_management: managed }: AssistantMessage): boolean {
-  return isObject(managed) && Array.isArray(managed.applied_edits) && managed.applied_edits.length > 0
 }

@@ -33,8 +33,7 @@ import {
   failedWith,
   type OpenedCall,
   type Responded,
-  type WatchedCall,
-  watchRequest,
+  recordRequest,
 } from './call-model.ts'
 import type { ForkRead, Halt, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
@@ -44,7 +43,7 @@ import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import type { TurnRun, Unlinked } from './session-writer.ts'
 
-export interface SideCall extends WatchedCall {
+export interface SideCall extends Pick<OpenedCall, 'request' | 'source' | 'forkOf'> {
   /** Appends nothing: what the log should keep is handed back, to be appended by whoever has the log. */
   readonly isDeferred?: boolean
 }
@@ -64,13 +63,12 @@ export async function* sideCall(run: TurnRun, call: SideCall): AsyncGenerator<Tu
   const { clock, profile, model } = run.host
   const lineage = run.state.lineage ?? NO_LINEAGE
   const forecast = forecastRead(lineage, { request: call.request, now: clock.now(), profile })
-  const opened: Side = { ...call, forecast, isWatched: call.forkOf !== undefined }
-  if (opened.isWatched) run.state = watchRequest(run.state, call, run.host)
+  const opened = recordRequest(run, { ...call, forecast, isWatched: call.forkOf !== undefined })
   yield { type: 'side-sent', source: call.source, request: call.request }
   for await (const event of model.stream(callOf(call.request), run.signal)) {
     yield { type: 'side-reply', source: call.source, event }
     if (event.type === 'reply-ended' || event.type === 'reply-failed')
-      return yield* closed(run, event, opened)
+      return yield* endCall(run, event, opened, call.isDeferred)
   }
   return { ...NOTHING_TOLD, answer: failedWith(BROKEN_OFF) }
 }
@@ -82,27 +80,23 @@ const NOTHING_TOLD: Omit<SideEnd, 'answer'> = {
 }
 
 /** What was checked of the conversation counts here too, as far as the request repeats it. */
-function findingsOf({ state, host }: TurnRun, { request }: WatchedCall): ReturnType<typeof requestFindings> {
+function findingsOf({ state, host }: TurnRun, { request }: SideCall): ReturnType<typeof requestFindings> {
   const known = state.checked?.state.profile === host.profile ? state.checked : startCheck(host.profile)
   return requestFindings(advanceCheck(known, request.messages), request)
 }
 
-interface Side extends OpenedCall {
-  readonly isDeferred?: boolean
-}
-
-async function* closed(
+async function* endCall(
   run: TurnRun,
   event: ReplyEnded | ReplyFailed,
-  opened: Side,
+  opened: OpenedCall,
+  isDeferred = false,
 ): AsyncGenerator<TurnEvent, SideEnd> {
   const answer = event.type === 'reply-failed' ? failedWith(event) : { ok: true as const, reply: event.reply }
   if (event.reply === null) return { ...NOTHING_TOLD, answer }
   const { message } = event.reply
-  const { isDeferred = false, forecast } = opened
   const closing = { message, bodies: [], isSaid: false, isDeferred }
   const { halt, ...rest } = yield* closeCall(run, opened, closing)
-  return { answer: halt ?? answer, expected: forecast.read, ...rest }
+  return { answer: halt ?? answer, expected: opened.forecast.read, ...rest }
 }
 
 // Asks something on the side, on the cache of the request that was really sent last.

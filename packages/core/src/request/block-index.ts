@@ -1,50 +1,50 @@
 /**
- * Messages counted the way a cache looks back over them: block by block, calls in a row and results in a row as
- * one position where the provider counts so. Keeps pace with flattening: what is frozen is counted once.
+ * The messages of a request by block: how many blocks and look-back positions come before each message, and where two
+ * requests first differ. Frozen messages are counted and compared once, so a call costs what it added.
  */
 
 import type { FlatMessage } from '../context/message-parts.ts'
 import type { Role } from '../context/payload.ts'
 import { List } from '../log/append-list.ts'
 import { type Block, blocksOf, isThinking } from '../log/block.ts'
-import { isObject, type Json, type JsonObject } from '../log/json.ts'
+import { isObject } from '../log/json.ts'
 import { goesBeyondResults } from '../log/record.ts'
-import { type Front, isOffered } from './prefix.ts'
 
-/** Messages by reference: those that will not change, and those behind them as they would be sent now. */
+/** Messages by reference: `frozen` ones never change, `tail` is what would be sent behind them now. */
 export interface MessageList {
   readonly frozen: List<FlatMessage>
   readonly tail: readonly FlatMessage[]
 }
 
-/** What of the messages as a whole a cache depends on. */
+/** Properties of the messages as a whole that are part of the provider's cache key. */
 export interface Traits {
   readonly hasImages: boolean
-  /** A document that is to be cited. */
+  /** A document has citations enabled. */
   readonly cites: boolean
-  /** Tools are defined in mid-conversation. */
+  /** A message defines a tool (`tool_addition`). */
   readonly definesTools: boolean
 }
 
-/** How far a list has come. */
+/** Running totals at a point of the messages. */
 export interface Count {
   readonly blocks: number
+  /** As a cache marker looks back: a run of tool calls or of results is one position where the provider says so. */
   readonly positions: number
-  /** Blocks of thinking among them. */
+  /** Thinking blocks. */
   readonly thoughts: number
-  /** The run that the next block may belong to. */
+  /** The run that the next block may continue. */
   readonly run: string | null
-  /** Blocks before the newest one that ended a turn. */
+  /** Blocks before the newest user block that ended a turn. */
   readonly prompt: number
   readonly traits: Traits
 }
 
-/** The messages with the count before each. */
+/** The messages with the totals before each. */
 export interface Counted {
   readonly messages: MessageList
   readonly starts: List<Count>
   readonly tailStarts: readonly Count[]
-  /** Behind what is frozen. */
+  /** After the frozen messages. */
   readonly frozenEnd: Count
   readonly end: Count
   readonly collapses: boolean
@@ -53,7 +53,7 @@ export interface Counted {
 const NO_TRAITS: Traits = { hasImages: false, cites: false, definesTools: false }
 const START: Count = { blocks: 0, positions: 0, thoughts: 0, run: null, prompt: 0, traits: NO_TRAITS }
 
-/** `collapses`: runs of calls and of results are one position. `from`: the count of an earlier state. */
+/** `collapses`: runs of calls and of results are one position. `from`: an earlier state, counted on from there. */
 export function countMessages(messages: MessageList, collapses: boolean, from?: Counted): Counted {
   const isGrown = from?.collapses === collapses && messages.frozen.extends(from.messages.frozen)
   let [starts, frozenEnd] = isGrown ? [from.starts, from.frozenEnd] : [List.of<Count>(), START]
@@ -78,43 +78,55 @@ export function messageAt({ frozen, tail }: MessageList, index: number): FlatMes
   return index < frozen.length ? frozen.at(Math.max(0, index)) : tail[index - frozen.length]
 }
 
-/** A string is one block, an empty one none: as it is sent. */
+/** As sent: a string is one block, an empty string none. */
 export function blocksIn({ message: { content } }: FlatMessage): readonly Block[] {
   return content === '' ? [] : blocksOf(content)
 }
 
-/** The count before the message at `index`; behind the last one it is that of the end. */
+/** Totals before the message at `index`; past the last message, the totals of all. */
 export function countBefore(counted: Counted, index: number): Count {
   const { starts, tailStarts, end } = counted
   return starts.at(index) ?? tailStarts[index - starts.length] ?? end
 }
 
-/** The count up to and including a block. */
+/** Totals up to and including a block of a message. */
 export function countThrough(counted: Counted, index: number, block: number): Count {
   const message = messageAt(counted.messages, index)
   let count = countBefore(counted, index)
   if (message === undefined) return count
   for (const each of blocksIn(message).slice(0, block + 1)) {
-    count = countBlock(count, { block: each, role: message.message.role }, counted.collapses)
+    count = countBlock(count, each, message.message.role, counted.collapses)
   }
   return count
+}
+
+/** Totals of the first `blocks` blocks. */
+export function countFirst(counted: Counted, blocks: number): Count {
+  const index = findMessage(counted, blocks)
+  return countThrough(counted, index, blocks - countBefore(counted, index).blocks - 1)
+}
+
+/** Index of the message that holds the block with this number, counted from 1. */
+export function findMessage(counted: Counted, block: number): number {
+  let [low, high] = [0, Math.max(0, messageCount(counted.messages) - 1)]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (countBefore(counted, middle).blocks < block) low = middle
+    else high = middle - 1
+  }
+  return low
 }
 
 function countMessage(before: Count, message: FlatMessage | undefined, collapses: boolean): Count {
   if (message === undefined) return before
   const { role } = message.message
-  return blocksIn(message).reduce((count, block) => countBlock(count, { block, role }, collapses), before)
+  return blocksIn(message).reduce((count, block) => countBlock(count, block, role, collapses), before)
 }
 
 const RUNS = new Set(['tool_use', 'tool_result'])
 
-interface Said {
-  readonly role: Role
-  readonly block: Block
-}
-
-function countBlock(count: Count, { role, block }: Said, collapses: boolean): Count {
-  // A word to the provider about its cache, and no part of the prompt.
+function countBlock(count: Count, block: Block, role: Role, collapses: boolean): Count {
+  // An instruction to the provider about its cache, not part of the prompt.
   if (block.type === 'cache_edits') return { ...count, blocks: count.blocks + 1 }
   const run = collapses && RUNS.has(block.type) ? `${role} ${block.type}` : null
   const goesOn = run !== null && run === count.run
@@ -133,149 +145,91 @@ function withTraits(traits: Traits, block: Block): Traits {
   const all = block.type === 'tool_result' ? [block, ...inner.filter(isObject)] : [block]
   const hasImages = traits.hasImages || all.some(({ type }) => type === 'image')
   const cites = traits.cites || all.some(({ citations }) => isObject(citations) && citations.enabled === true)
-  const definesTools = traits.definesTools || definesTool(block)
+  const { type, tool } = block
+  const definesTools =
+    traits.definesTools || (type === 'tool_addition' && isObject(tool) && isObject(tool.definition))
   const isSame =
     hasImages === traits.hasImages && cites === traits.cites && definesTools === traits.definesTools
   return isSame ? traits : { hasImages, cites, definesTools }
 }
 
-function definesTool({ type, tool }: Block): boolean {
-  return type === 'tool_addition' && isObject(tool) && isObject(tool.definition)
+// The first difference of two requests.
+
+/** A block of a request: the message by index, and which of its blocks. */
+export interface BlockPosition {
+  readonly message: number
+  readonly block: number
 }
 
-// How far two requests say the same, block by block: tools, system prompt, messages. References are compared
-// first; a request that grew out of the other is looked at only from where it grew.
-
-export interface SaidBlocks {
-  readonly front: Front
-  readonly counted: Counted
-}
-
-/** Blocks in front of the messages, in order. */
-export function frontBlocks({ tools, system }: Front): readonly (JsonObject | Block)[] {
-  return [...tools.filter(isOffered), ...system.map(({ block }) => block)]
-}
-
-/** How many leading blocks of the two are the same. */
-export function sharedBlocks(one: SaidBlocks, other: SaidBlocks): number {
-  const front = frontBlocks(one.front)
-  const theirs = one.front === other.front ? front : frontBlocks(other.front)
-  const differs = front.findIndex((block, index) => !sameValue(block, theirs[index]))
-  if (differs !== -1) return differs
-  return theirs.length > front.length
-    ? front.length
-    : front.length + sharedInMessages(one.counted, other.counted)
-}
-
-function sharedInMessages(one: Counted, other: Counted): number {
-  const start = sharedMessages(one, other)
-  const before = countBefore(one, start).blocks
-  const theirs = blocksFrom(other, start)
-  let same = 0
-  for (const block of blocksFrom(one, start)) {
-    const { value } = theirs.next()
-    if (value === undefined || !sameBlock(block, value)) break
-    same += 1
+/**
+ * Where `after` stops repeating the blocks of `before`; null if it repeats all of them. The last message may have grown;
+ * in an earlier one the position is that of the block added. Cache markers do not count.
+ */
+export function firstDifference(before: MessageList, after: MessageList): BlockPosition | null {
+  const [short, long] = before.frozen.length <= after.frozen.length ? [before, after] : [after, before]
+  const start = long.frozen.extends(short.frozen) ? short.frozen.length : 0
+  const last = messageCount(before) - 1
+  for (let index = start; index <= last; index += 1) {
+    const block = differingBlock(messageAt(before, index), messageAt(after, index), index === last)
+    if (block !== null) return { message: index, block }
   }
-  return before + same
+  return null
 }
 
-/** Messages that are the same for certain, since one list grew out of the other. */
-function sharedMessages({ messages: one }: Counted, { messages: other }: Counted): number {
-  const [short, long] = one.frozen.length <= other.frozen.length ? [one, other] : [other, one]
-  return long.frozen.extends(short.frozen) ? short.frozen.length : 0
+/** How many leading blocks of `one` the other request repeats. */
+export function countSharedBlocks(one: Counted, other: Counted): number {
+  const found = firstDifference(one.messages, other.messages)
+  return found === null ? one.end.blocks : countBefore(one, found.message).blocks + found.block
 }
 
-interface SaidBlock {
-  readonly role: Role
-  readonly block: Block
-  readonly raw: string | undefined
+function differingBlock(
+  before: FlatMessage | undefined,
+  after: FlatMessage | undefined,
+  mayGrow: boolean,
+): number | null {
+  if (before === undefined || before === after) return null
+  if (after === undefined || !hasSameFields(before, after)) return 0
+  const [blocks, others] = [blocksIn(before), blocksIn(after)]
+  const index = blocks.findIndex((block, at) => {
+    const other = others[at]
+    if (other === undefined) return true
+    const [raw, otherRaw] = [before.raw?.get(at), after.raw?.get(at)]
+    if (raw === undefined && otherRaw === undefined) return !isSame(block, other, true)
+    return (raw ?? JSON.stringify(block)) !== (otherRaw ?? JSON.stringify(other))
+  })
+  if (index !== -1) return index
+  return mayGrow || others.length === blocks.length ? null : blocks.length
 }
 
-function* blocksFrom({ messages }: Counted, start: number): Generator<SaidBlock, undefined> {
-  for (let index = start; index < messageCount(messages); index += 1) {
-    const message = messageAt(messages, index)
-    if (message !== undefined) yield* blocksOfMessage(message)
+/** Role, and the fields that a system message in mid-conversation has besides its content. */
+function hasSameFields(one: FlatMessage, other: FlatMessage): boolean {
+  const { content: _, ...fields } = one.message
+  const { content: __, ...otherFields } = other.message
+  return isSame(fields, otherFields, false)
+}
+
+/** Equal as sent: key order counts, since a provider caches bytes; fields that are undefined are not sent. */
+export function sameJson(one: unknown, other: unknown): boolean {
+  return isSame(one, other, false)
+}
+
+/** Fields of a block that hold blocks, which may carry markers of their own. */
+const INNER = new Set(['content', 'source'])
+
+/** `ignoresMarkers`: `cache_control` does not count, here and on inner blocks. */
+function isSame(one: unknown, other: unknown, ignoresMarkers: boolean): boolean {
+  if (one === other) return true
+  if (Array.isArray(one) && Array.isArray(other)) {
+    return one.length === other.length && one.every((item, at) => isSame(item, other[at], ignoresMarkers))
   }
-}
-
-function* blocksOfMessage(message: FlatMessage): Generator<SaidBlock, undefined> {
-  const { role } = message.message
-  for (const [index, block] of blocksIn(message).entries()) {
-    yield { role, block, raw: message.raw?.get(index) }
-  }
-}
-
-function sameBlock(one: SaidBlock, other: SaidBlock): boolean {
-  if (one.role !== other.role) return false
-  if (one.block === other.block) return true
-  return (one.raw ?? JSON.stringify(one.block)) === (other.raw ?? JSON.stringify(other.block))
-}
-
-function sameValue(one: object, other: object | undefined): boolean {
-  return one === other || (other !== undefined && JSON.stringify(one) === JSON.stringify(other))
-}
-
-// What besides the blocks of a request a provider's cache depends on, level by level: a change on one level
-// loses that level and those behind it, never those before. What no cache depends on may change at any time.
-
-/** The order of a prefix: tools first, then the system prompt, then the messages. */
-export type Level = 'tools' | 'system' | 'messages'
-
-export type CacheKey = Readonly<Record<Level, string>>
-
-/** Parameters on another level than the messages'; null: on none. */
-const LEVELS: ReadonlyMap<string, Level | null> = new Map([
-  ['model', 'tools'],
-  ['speed', 'system'],
-  ['cache_control', null],
-  ['compaction', null],
-  ['context_management', null],
-  ['diagnostics', null],
-  ['max_tokens', null],
-  ['metadata', null],
-  ['service_tier', null],
-  ['stop_sequences', null],
-  ['stream', null],
-])
-
-/** The level that a change of this parameter loses; null where it loses nothing. One nobody knows counts as the messages'. */
-export function levelOf(parameter: string): Level | null {
-  const level = LEVELS.get(parameter)
-  return level === undefined ? 'messages' : level
-}
-
-/** What a request says that its cache depends on, its blocks aside. */
-export interface Keyed {
-  /** The model among them. */
-  readonly parameters: JsonObject
-  readonly traits: Traits
-  /** Tools are declared in front: where none is, the first that comes later changes how everything begins. */
-  readonly declaresTools: boolean
-}
-
-export function cacheKey({ parameters, traits, declaresTools }: Keyed): CacheKey {
-  const on = (level: Level): readonly string[] =>
-    Object.keys(parameters)
-      .filter((name) => levelOf(name) === level)
-      .sort()
-      .map((name) => `${name}=${spelled(name, parameters[name] ?? null)}`)
-  const tools = [...on('tools'), traits.definesTools && !declaresTools ? 'tools in messages' : '']
-  const system = [...on('system'), traits.cites ? 'citations' : '']
-  const messages = [...on('messages'), traits.hasImages ? 'images' : '']
-  return { tools: tools.join('\n'), system: system.join('\n'), messages: messages.join('\n') }
-}
-
-/** Betas are a set. */
-function spelled(name: string, value: Json): string {
-  const isSet = name === 'betas' && Array.isArray(value)
-  return JSON.stringify(isSet ? value.toSorted() : value)
-}
-
-const LEVEL_ORDER: readonly Level[] = ['tools', 'system', 'messages']
-
-/** Would a prefix that ends on `level` be found under the other key? */
-export function sameKey(one: CacheKey, other: CacheKey, level: Level): boolean {
-  const levels = LEVEL_ORDER.slice(0, LEVEL_ORDER.indexOf(level) + 1)
-  return levels.every((each) => one[each] === other[each])
+  if (!isObject(one) || !isObject(other)) return false
+  const sentKeys = (fields: Readonly<Record<string, unknown>>): readonly string[] =>
+    Object.keys(fields).filter(
+      (key) => fields[key] !== undefined && !(ignoresMarkers && key === 'cache_control'),
+    )
+  const [keys, others] = [sentKeys(one), sentKeys(other)]
+  if (keys.length !== others.length) return false
+  return keys.every(
+    (key, at) => key === others[at] && isSame(one[key], other[key], ignoresMarkers && INNER.has(key)),
+  )
 }

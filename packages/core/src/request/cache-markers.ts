@@ -1,6 +1,10 @@
 /**
- * Where the cache markers of a request stand. All are counted here and nowhere else, and filled in this order:
- * tail, edge, end of the system prompt, lagging, then what is left over.
+ * Where the cache markers (`cache_control`) of a request stand; no other file places or counts them. Default, in order
+ * of preference, up to the provider's four: the last message block (the next request reads everything before it), the
+ * block before the first tool result that may be cleared (a clearing then keeps all before it), the end of the system
+ * prompt (it covers the tools too), and the last block of the previous request if a turn outran the look-back.
+ *
+ * The reason: a provider keeps a prefix only where a marker stood, and a marker finds one only within 20 positions.
  */
 
 import type { FlatMessage } from '../context/message-parts.ts'
@@ -20,8 +24,15 @@ import {
 } from './block-index.ts'
 import { type Front, isOffered } from './prefix.ts'
 
-/** `carriers` is the end of what stays unchanged across a compaction, `static` and `tool` parts of the front. */
-export type MarkerKind = 'tail' | 'edge' | 'system' | 'lagging' | 'carriers' | 'static' | 'tool'
+/** By position. `after-sources`: after the context sources that a compaction left unchanged in front. */
+export type MarkerKind =
+  | 'last-message'
+  | 'before-first-clearable'
+  | 'system'
+  | 'previous-last-message'
+  | 'after-sources'
+  | 'static-system'
+  | 'last-tool'
 
 export interface PlannedMarker {
   readonly kind: MarkerKind
@@ -37,13 +48,13 @@ export interface MarkerQuestion {
   readonly cache: CacheRules
   /** The lifetime in force, by name. */
   readonly ttl: string
-  /** Tier 1 is on. Where it is off exactly one marker stands on the messages. */
+  /** Clearing is on. If it is off, exactly one marker stands on the messages. */
   readonly clears: boolean
-  /** The first result that tier 1 could still clear. */
+  /** The first result that could still be cleared. */
   readonly firstClearable?: MessagePlace | null
-  /** What that was before a clearing moved it: the first request behind the clearing stands on both places. */
+  /** Where that was before a clearing moved it: the first request after the clearing marks both places. */
   readonly leftClearable?: MessagePlace | null
-  /** The last block of the carriers that a compaction left unchanged in front. */
+  /** The last block of the context sources that a compaction left unchanged in front. */
   readonly carriersEnd?: MessagePlace | null
 }
 
@@ -69,14 +80,14 @@ function wanted(question: MarkerQuestion): readonly Wanted[] {
   const left = hasEdge ? before(question, leftClearable) : null
   const carriers = hasEdge ? (carriersEnd ?? null) : null
   return [
-    ...at('tail', lastMarkable(counted.messages, cache)),
-    ...at('edge', left ?? edge ?? carriers),
+    ...at('last-message', lastMarkable(counted.messages, cache)),
+    ...at('before-first-clearable', left ?? edge ?? carriers),
     ...at('system', systemEnd(question)),
-    ...at('edge', left === null ? null : edge),
-    ...at('lagging', clears ? laggingOf(question) : null),
-    ...at('carriers', carriers),
-    ...at('static', staticEnd(question)),
-    ...at('tool', lastTool(question)),
+    ...at('before-first-clearable', left === null ? null : edge),
+    ...at('previous-last-message', clears ? previousLastMessage(question) : null),
+    ...at('after-sources', carriers),
+    ...at('static-system', staticEnd(question)),
+    ...at('last-tool', lastTool(question)),
   ]
 }
 
@@ -84,12 +95,12 @@ function at(kind: MarkerKind, place: Place | null): readonly Wanted[] {
   return place === null ? [] : [{ kind, place }]
 }
 
-/** The block before a result that could be cleared: what is in front of it survives the clearing. */
+/** The block before a result that could be cleared: what precedes it survives the clearing. */
 function before({ counted, cache }: MarkerQuestion, result: MessagePlace | null = null): MessagePlace | null {
   return result === null ? null : lastMarkable(counted.messages, cache, result)
 }
 
-/** It covers the tools too, which come first; without a system prompt it is they that end the front. */
+/** Covers the tools too, which come first; without a system prompt the last tool is marked. */
 function systemEnd({ front, cache }: MarkerQuestion): Place | null {
   const index = front.system.findLastIndex(({ block }) => canCarry(block, cache))
   if (index !== -1) return { zone: 'system', index }
@@ -98,10 +109,10 @@ function systemEnd({ front, cache }: MarkerQuestion): Place | null {
 }
 
 /**
- * A turn that adds more than the tail can look back over would lose all before it: a marker on the tail of the
- * request that was answered last, which the newest response follows, finds that entry where it stands.
+ * A turn that adds more positions than a marker looks back would lose everything before it. A marker where the last
+ * answered request ended, just before the newest response, finds the prefix that it left.
  */
-function laggingOf({ counted, cache, policy }: MarkerQuestion): MessagePlace | null {
+function previousLastMessage({ counted, cache, policy }: MarkerQuestion): MessagePlace | null {
   const { messages } = counted
   const response = lastResponse(messages)
   const tail = lastMarkable(messages, cache)
@@ -124,7 +135,7 @@ function lastTool({ front }: MarkerQuestion): Place | null {
   return front.lastSharedTool === null ? null : { zone: 'tools', index: front.lastSharedTool }
 }
 
-/** The plain marker says as little as it can. A scope is written only where the provider has it and all may share. */
+/** As little as possible. A scope is written only if the provider has it and the prefix may be shared. */
 function controlOf({ front, cache, ttl }: MarkerQuestion, place: Place): JsonObject {
   const isStatic = place.zone === 'system' && front.system[place.index]?.part === 'static'
   const isGlobal = isStatic && front.isShareable && cache.scopes.includes('global')
@@ -132,9 +143,9 @@ function controlOf({ front, cache, ttl }: MarkerQuestion, place: Place): JsonObj
   return { type: 'ephemeral', ...(asks ? { ttl } : {}), ...(isGlobal ? { scope: 'global' } : {}) }
 }
 
-// Where the edge stands: at the first result that tier 1 could still clear. It stays there until a rewrite of
-// the view moves it, whatever else becomes clearable or is pinned meanwhile: a marker that wanders finds nothing.
-// The first request after the move stands on both places: what survived the clearing was kept up to the old one.
+// The marker before the first clearable result stays in place until a rewrite of the context moves it, whatever else
+// becomes clearable or pinned meanwhile: a marker that wanders finds nothing. The first request after a move marks both
+// places, since what survived the clearing was cached up to the old one.
 
 export interface HeldEdge {
   /** The call whose result is the first that could be cleared; null where there is none. */

@@ -11,18 +11,12 @@ import { billedParts } from '../tokens/usage.ts'
 import {
   blocksIn,
   countMessages,
+  firstDifference,
   type MessageList,
   messageAt,
   messageCount,
-  sharedBlocks,
 } from './block-index.ts'
-import {
-  type AssembledRequest,
-  blocksOfRequest,
-  unmarkedMessage,
-  unmarkedMessages,
-  unmarkedOf,
-} from './build-request.ts'
+import { type AssembledRequest, unmarkedMessage, unmarkedMessages, unmarkedOf } from './build-request.ts'
 import type { PlannedMarker } from './cache-markers.ts'
 
 /**
@@ -153,9 +147,7 @@ export function readShare(usage: Usage): number | null {
 export function messagesSince(sent: AssembledRequest, said: MessageList): readonly FlatMessage[] | null {
   const made = unmarkedOf(sent)
   const now = made === undefined ? said : unmarkedMessages(said, made)
-  const counted = countMessages(now, sent.counted.collapses, sent.counted)
-  const all = blocksOfRequest(sent)
-  if (sharedBlocks(sent, { front: sent.front, counted }) < all) return null
+  if (firstDifference(sent.messages, now) !== null) return null
   const last = messageCount(sent.messages) - 1
   const since: FlatMessage[] = restOf(messageAt(sent.messages, last), messageAt(now, last))
   for (let index = last + 1; index < messageCount(now); index += 1) {

@@ -8,8 +8,16 @@ import type { Json, JsonObject } from '../log/json.ts'
 import type { AttachmentRecord, Delta, Epoch, RecordBase, SystemRecord, UserRecord } from '../log/record.ts'
 import type { Profile } from '../policy/provider-profile.ts'
 import { SECTION_DELTA, type StandingEpoch, TOOL_DELTA, type Told } from './announced-prefix.ts'
-import { blocksIn, levelOf, type MessageList, messageAt, messageCount } from './block-index.ts'
-import { betasIn, CONSTANT, nextEpoch, type Present, toolChangeBetas, toolName } from './prefix.ts'
+import { blocksIn, type MessageList, messageAt, messageCount, sameJson } from './block-index.ts'
+import {
+  betasIn,
+  CONSTANT,
+  cacheLevel,
+  nextEpoch,
+  type Present,
+  toolChangeBetas,
+  toolName,
+} from './prefix.ts'
 import { OWN_NAME } from './system-prompt.ts'
 
 export interface ChangeRules {
@@ -149,8 +157,7 @@ function changeBlock(name: string, tool: JsonObject | null, declared: JsonObject
   if (tool === null) return declared === undefined ? null : { type: 'tool_removal', tool: reference }
   if (declared === undefined)
     return { type: 'tool_addition', tool: { type: 'tool_definition', definition: tool } }
-  const isSame = JSON.stringify(declared) === JSON.stringify(tool)
-  return isSame ? { type: 'tool_addition', tool: reference } : null
+  return sameJson(declared, tool) ? { type: 'tool_addition', tool: reference } : null
 }
 
 // What the host would have the prefix say, against what the model has been told.
@@ -176,8 +183,8 @@ export function differenceOf(
   return {
     sections: sectionDifference(told, present),
     tools: toolDifference(told, present),
-    free: Object.fromEntries(changed.filter(([name]) => levelOf(name) === null)),
-    keyed: changed.map(([name]) => name).filter((name) => levelOf(name) !== null),
+    free: Object.fromEntries(changed.filter(([name]) => cacheLevel(name) === null)),
+    keyed: changed.map(([name]) => name).filter((name) => cacheLevel(name) !== null),
     model: epoch.model === present.model ? null : { from: epoch.model, to: present.model },
   }
 }
@@ -218,11 +225,6 @@ function changedKeys(before: JsonObject, now: JsonObject): readonly (readonly [s
   return names.flatMap((name) =>
     sameJson(before[name] ?? null, now[name] ?? null) ? [] : [[name, now[name] ?? null] as const],
   )
-}
-
-/** The same bytes: the order of keys counts. */
-function sameJson(one: Json, other: Json): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other)
 }
 
 // When words about a change must wait.

@@ -205,3 +205,29 @@ function compare(one: string, other: string): number {
   if (one === other) return 0
   return one < other ? -1 : 1
 }
+
+// The parts of a request that a provider's prompt cache depends on, and which part each parameter belongs to.
+
+/** In request order. A change loses the cache of its own part and of those behind it, never of those before. */
+export type Level = 'tools' | 'system' | 'messages'
+
+/** Parameters that do not belong to the messages; null: the cache does not depend on them. */
+const LEVELS: ReadonlyMap<string, Level | null> = new Map([
+  ['model', 'tools'],
+  ['speed', 'system'],
+  ['cache_control', null],
+  ['compaction', null],
+  ['context_management', null],
+  ['diagnostics', null],
+  ['max_tokens', null],
+  ['metadata', null],
+  ['service_tier', null],
+  ['stop_sequences', null],
+  ['stream', null],
+])
+
+/** The level that a change of this parameter loses; null if none. An unknown parameter counts as the messages'. */
+export function cacheLevel(parameter: string): Level | null {
+  const level = LEVELS.get(parameter)
+  return level === undefined ? 'messages' : level
+}

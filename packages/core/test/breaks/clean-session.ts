@@ -77,7 +77,7 @@ export class CleanSession {
       case 'rewind':
         return this.#rewind(talk, this.#past.at(-1 - step.back) ?? talk)
       case 'fail':
-        this.#watcher.lose(requestOf(prompted(talk, 'lost'), this.#now, this.#lifetime))
+        this.#watcher.record(requestOf(prompted(talk, 'lost'), this.#now, this.#lifetime))
         return talk
     }
   }
@@ -93,7 +93,7 @@ export class CleanSession {
   #agent(which: number, size: number): CacheOutcome {
     const source = `agent:${which}`
     const known = this.#agents.get(which)
-    const isAlive = known !== undefined && this.#now - known.at <= this.#lifetime.seconds * 1000
+    const isAlive = known !== undefined && this.#now - known.at < this.#lifetime.seconds * 1000
     if (known !== undefined && !isAlive) this.#watcher.announce(source, { kind: 'restart' })
     const talk = rounded(isAlive ? known.talk : prompted(SILENCE, 'help'), 1, words(size))
     this.#agents.set(which, { talk, at: this.#now })

@@ -4,7 +4,7 @@ import type { SentParameters, SentPiece, SentRequest } from '../../src/cache/sen
 import type { FlatMessage } from '../../src/context/message-parts.ts'
 import { List } from '../../src/log/append-list.ts'
 import { type Block, blocksOf } from '../../src/log/block.ts'
-import type { CacheHabits, HonestCache } from './honest-cache.ts'
+import type { ProviderCache, ProviderCacheOptions } from '../provider-cache.ts'
 import { type Lifetime, ONE_HOUR } from './talk.ts'
 
 export interface Mutation {
@@ -16,9 +16,9 @@ export interface Mutation {
   /** Dollars for a million tokens processed again, where they are not 5-minute writes. */
   readonly rate?: number
   readonly lifetime?: Lifetime
-  readonly habits?: CacheHabits
+  readonly habits?: ProviderCacheOptions
   /** Done to the provider, not to the request. */
-  readonly befall?: (cache: HonestCache) => void
+  readonly befall?: (cache: ProviderCache) => void
 }
 
 export const MUTATIONS: readonly Mutation[] = [

@@ -1,5 +1,6 @@
 /** Questions on the side: made of what was really sent, paid for in the log, and no part of the conversation. */
 import { describe, expect, it } from 'vitest'
+import { lastPrefix } from '../../src/cache/cache-model.ts'
 import {
   type ForkAsked,
   type ForkEnd,
@@ -94,7 +95,9 @@ describe('a fork', () => {
     const { events, end } = await forked(state, QUESTION, host)
     const fork = events.flatMap((event) => (event.type === 'fork' ? [event.fork.missed] : []))
     expect(fork).toEqual([expect.stringMatching(/^Cache broke: .*50,000 tokens/)])
-    expect(end.state.watch.sources.get('repl_main_thread')?.last?.cached).toBe(50_000)
+    const [chain] = end.state.lineage?.chains ?? []
+    expect(chain?.counted).toBe(end.state.watch.sources.get('repl_main_thread')?.last?.counted)
+    expect(chain === undefined ? null : lastPrefix(chain)?.tokens).toBe(50_000)
   })
 
   it.each(['max_tokens', 'tool_choice'])(

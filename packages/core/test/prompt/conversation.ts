@@ -45,7 +45,7 @@ import {
   type PrefixChange,
   type RecordBody,
 } from '../../src/request/prefix-updates.ts'
-import { ProviderCache } from './provider-cache.ts'
+import { ProviderCache } from '../provider-cache.ts'
 
 /** What a present-day provider takes. */
 export const PROFILE: Profile = createProfile({
@@ -102,7 +102,7 @@ export class Conversation {
   constructor(profile: Profile = PROFILE, teller: Teller = new Teller('led')) {
     this.teller = teller
     this.profile = profile
-    this.cache = new ProviderCache(profile.cache.minimumTokens ?? 0)
+    this.cache = new ProviderCache({ minimum: profile.cache.minimumTokens ?? 0 })
     this.#checked = startCheck(profile)
   }
 

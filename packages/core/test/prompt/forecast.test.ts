@@ -130,8 +130,8 @@ describe('what is foreseen', () => {
     const lineage = learnFromResponse(conversation.lineage, forecast, evicted)
     const again = forecastRead(lineage, { request, now: conversation.now, profile: PROFILE })
     expect([again.read, again.isCertain]).toEqual([forecast.read + 50, true])
-    expect(lineage.strands[0]?.prefixes.map(({ blocks }) => blocks)).toEqual(
-      forecast.asked.marks.map(({ blocks }) => blocks),
+    expect(lineage.chains[0]?.prefixes.map(({ blocks }) => blocks)).toEqual(
+      forecast.asked.request.marks.map(({ blocks }) => blocks),
     )
   })
 })
@@ -177,7 +177,7 @@ describe('a clearing', () => {
 
   it('and its undoing finds what was there before, to the token', () => {
     const conversation = cleared()
-    const before = conversation.lineage.strands[0]?.sizes.last?.tokens
+    const before = conversation.lineage.chains[0]?.sizes.last?.tokens
     conversation.ask()
     conversation.teller.notice('clear_undone', { of: conversation.teller.view.acts[0]?.uuid ?? '' })
     const { forecast, usage } = conversation.ask()
@@ -199,9 +199,9 @@ describe('a fork', () => {
     })
     const usage = conversation.cache.ask(payloadOf(made.request), conversation.now)
     expect([forecast.read, forecast.why]).toEqual([usage.cache_read_input_tokens, 'warm'])
-    const strand = conversation.lineage.strands[0]
+    const strand = conversation.lineage.chains[0]
     conversation.lineage = learnFromFork(conversation.lineage, forecast, usage)
-    expect(conversation.lineage.strands[0]?.counted).toBe(strand?.counted)
+    expect(conversation.lineage.chains[0]?.counted).toBe(strand?.counted)
     conversation.now += 4 * MINUTE
     expect(asked(conversation)).toMatchObject({ why: 'warm', isRight: true })
   })

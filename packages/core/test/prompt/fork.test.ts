@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { sourceOf } from '../../src/cache/cache-monitor.ts'
 import { type Block, createProfile } from '../../src/index.ts'
 import { payloadOf } from '../../src/request/build-request.ts'
 import {
@@ -128,21 +127,5 @@ describe('what was said since a request went out', () => {
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
     expect(messagesSince(request, conversation.flat)).toBe(null)
-  })
-})
-
-describe('what stands at a place', () => {
-  it('and whose it is', () => {
-    const { request } = sent()
-    expect(sourceOf(request, { zone: 'tools', index: 1 })).toEqual({ kind: 'tool', name: 'Edit' })
-    expect(sourceOf(request, { zone: 'system', index: 3 })).toEqual({
-      kind: 'sections',
-      part: 'dynamic',
-      names: ['environment', 'git'],
-    })
-    const uuid = request.messages.tail[0]?.origins[0]
-    expect(sourceOf(request, { zone: 'messages', index: 0, block: 0 })).toEqual({ kind: 'record', uuid })
-    expect(sourceOf(request, { zone: 'messages', index: 9, block: 0 })).toBe(null)
-    expect(sourceOf(request, { zone: 'tools', index: 9 })).toBe(null)
   })
 })

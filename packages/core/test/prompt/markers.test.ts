@@ -60,73 +60,73 @@ describe('markers', () => {
       'a first prompt',
       [user(text())],
       {},
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 0.0'],
     ],
     [
       'an edge takes the place of the last tool',
       LOOP,
       { firstClearable: at(2, 0) },
-      ['static system.2', 'system system.3', 'edge 1.2', 'tail 2.1'],
+      ['static-system system.2', 'system system.3', 'before-first-clearable 1.2', 'last-message 2.1'],
     ],
     [
       'the edge is the result before, where that one stays',
       LOOP,
       { firstClearable: at(2, 1) },
-      ['static system.2', 'system system.3', 'edge 2.0', 'tail 2.1'],
+      ['static-system system.2', 'system system.3', 'before-first-clearable 2.0', 'last-message 2.1'],
     ],
     [
       'an edge with nothing in front of it is none',
       [user(result('a'))],
       { firstClearable: at(0, 0) },
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 0.0'],
     ],
     [
       'tier 1 is off: one marker on the messages',
       [user(text()), assistant(...many(30)), user(text())],
       { clears: false, firstClearable: at(2, 0), carriersEnd: at(0, 0) },
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 2.0'],
     ],
     [
       'the policy wants no edge',
       LOOP,
       { firstClearable: at(2, 0), policy: { edge: false } },
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.1'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 2.1'],
     ],
     [
       'a turn of 18 positions needs no second marker',
       [user(text()), assistant(...many(17)), user(text())],
       {},
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 2.0'],
     ],
     [
       'one of 19 does',
       [user(text()), assistant(...many(18)), user(text())],
       {},
-      ['static system.2', 'system system.3', 'lagging 0.0', 'tail 2.0'],
+      ['static-system system.2', 'system system.3', 'previous-last-message 0.0', 'last-message 2.0'],
     ],
     [
       'a deletion from the cache is no position, and carries none',
       [user(text()), assistant(...many(17)), user({ type: 'cache_edits', edits: [] }, text())],
       {},
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.1'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 2.1'],
     ],
     [
       'one that comes last leaves the tail where it was',
       [user(text()), assistant(text()), user(text(), { type: 'cache_edits', edits: [] })],
       {},
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 2.0'],
     ],
     [
       'calls in a row are one position, and so are results',
       [user(text()), assistant(...Array.from({ length: 30 }, (_, i) => call(`${i}`))), user(text())],
       {},
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 2.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 2.0'],
     ],
     [
       'unless the provider counts them apart',
       [user(text()), assistant(...Array.from({ length: 30 }, (_, i) => call(`${i}`))), user(text())],
       { profile: createProfile({ cache: { collapsesToolRuns: false } }) },
-      ['static system.2', 'system system.3', 'lagging 0.0', 'tail 2.0'],
+      ['static-system system.2', 'system system.3', 'previous-last-message 0.0', 'last-message 2.0'],
     ],
     [
       'a shorter look-back needs it sooner',
@@ -135,58 +135,68 @@ describe('markers', () => {
         profile: createProfile({ cache: { lookBack: 6 } }),
         cache: createProfile({ cache: { lookBack: 6 } }).cache,
       },
-      ['static system.2', 'system system.3', 'lagging 0.0', 'tail 2.0'],
+      ['static-system system.2', 'system system.3', 'previous-last-message 0.0', 'last-message 2.0'],
     ],
     [
       'edge and lagging fill the four',
       [...LOOP, assistant(...many(20)), user(text())],
       { firstClearable: at(2, 0) },
-      ['system system.3', 'edge 1.2', 'lagging 2.1', 'tail 4.0'],
+      ['system system.3', 'before-first-clearable 1.2', 'previous-last-message 2.1', 'last-message 4.0'],
     ],
     [
       'the first request behind a clearing stands on both edges',
       [...LOOP, assistant(call('c')), user(result('c'))],
       { leftClearable: at(2, 0), firstClearable: at(4, 0) },
-      ['system system.3', 'edge 1.2', 'edge 3.0', 'tail 4.0'],
+      ['system system.3', 'before-first-clearable 1.2', 'before-first-clearable 3.0', 'last-message 4.0'],
     ],
     [
       'behind a compaction the edge is at the end of the carriers',
       [user(text(), text()), assistant(text()), user(text())],
       { carriersEnd: at(0, 0) },
-      ['static system.2', 'system system.3', 'edge 0.0', 'tail 2.0'],
+      ['static-system system.2', 'system system.3', 'before-first-clearable 0.0', 'last-message 2.0'],
     ],
     [
       'which keep a marker when there is something to clear again',
       LOOP,
       { carriersEnd: at(0, 0), firstClearable: at(2, 0) },
-      ['system system.3', 'carriers 0.0', 'edge 1.2', 'tail 2.1'],
+      ['system system.3', 'after-sources 0.0', 'before-first-clearable 1.2', 'last-message 2.1'],
     ],
     [
       'the tail is never on thinking',
       [user(text()), assistant(text(), thinking)],
       {},
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 1.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 1.0'],
     ],
     [
       'nor on blank text',
       [user(text(), text(' '))],
       {},
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 0.0'],
     ],
-    ['two at most', LOOP, { firstClearable: at(2, 0), policy: { maximum: 2 } }, ['edge 1.2', 'tail 2.1']],
+    [
+      'two at most',
+      LOOP,
+      { firstClearable: at(2, 0), policy: { maximum: 2 } },
+      ['before-first-clearable 1.2', 'last-message 2.1'],
+    ],
     ['the provider takes none', LOOP, { cache: createProfile({ cache: { maxMarkers: 0 } }).cache }, []],
     [
       'without a system prompt the tools end the front',
       [user(text())],
       { present: { ...PRESENT, sections: [] } },
-      ['system tools.2', 'tail 0.0'],
+      ['system tools.2', 'last-message 0.0'],
     ],
-    ['without anything', [user(text())], { present: { ...PRESENT, sections: [], tools: [] } }, ['tail 0.0']],
+    [
+      'without anything',
+      [user(text())],
+      { present: { ...PRESENT, sections: [], tools: [] } },
+      ['last-message 0.0'],
+    ],
     [
       'the last tool that everybody has',
       [user(text())],
       { present: { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__x')] } },
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 0.0'],
     ],
     [
       'a turn-scoped word carries none',
@@ -195,7 +205,7 @@ describe('markers', () => {
         { message: { role: 'system', content: [text()], clear_at: 'next_user_message' }, origins: [] },
       ],
       {},
-      ['tool tools.2', 'static system.2', 'system system.3', 'tail 0.0'],
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 0.0'],
     ],
   ])('%s', (_, messages, given, expected) => {
     expect(plan(messages, given)).toEqual(expected)
@@ -210,7 +220,7 @@ describe('markers', () => {
     }
     const plain = { type: 'ephemeral' }
     const hour = { type: 'ephemeral', ttl: '1h' }
-    const all = ['tool', 'static', 'system', 'tail']
+    const all = ['last-tool', 'static-system', 'system', 'last-message']
     expect(controls('5m')).toEqual(all.map((kind) => [kind, plain]))
     expect(controls('1h')).toEqual(all.map((kind) => [kind, hour]))
     expect(controls('2d')).toEqual(all.map((kind) => [kind, plain]))
@@ -218,7 +228,9 @@ describe('markers', () => {
     const mine = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__x')] }
     const scopes = (present: Present) =>
       controls('5m', shared, present).map(([kind, control]) => [kind, (control as { scope?: string }).scope])
-    expect(scopes(PRESENT)).toEqual(all.map((kind) => [kind, kind === 'static' ? 'global' : undefined]))
+    expect(scopes(PRESENT)).toEqual(
+      all.map((kind) => [kind, kind === 'static-system' ? 'global' : undefined]),
+    )
     expect(scopes(mine)).toEqual(all.map((kind) => [kind, undefined]))
   })
 })

@@ -8,18 +8,20 @@ import {
   type CacheLoss,
   type CacheOutcome,
   type CacheWatch,
-  type Compared,
   compareAnswer,
   contextOf,
   DEFAULT_POLICY,
   emptyCacheWatch,
+  forecastSent,
   isCompactBoundary,
   isKnown,
   isMicrocompactBoundary,
   isObject,
+  learnFromResponse,
   loggedCall,
   longLifeSaves,
   NO_GAPS,
+  NO_LINEAGE,
   type Prices,
   type Profile,
   redact,
@@ -96,6 +98,7 @@ export function breaksIn({ records, calls, catalogue, isForked = false }: Conver
   const isUsuallyStreamed = isStreamed(records)
   const losses = lossesIn(records)
   let watch = emptyCacheWatch()
+  let model = NO_LINEAGE
   let before: Told | null = null
   for (const now of momentsOf(records, calls)) {
     const rules = rulesFor(catalogue, now.call)
@@ -105,8 +108,13 @@ export function breaksIn({ records, calls, catalogue, isForked = false }: Conver
     const told: Told = { moment: now, lifetime: lives, isUntimed: isOneTime(last, now) }
     if (isForked && last !== null && isForkPoint(records[0]?.record, last, now))
       watch = announceAct(watch, sourceOf(now.call), { kind: 'restart' })
-    const { outcome, watch: next } = answered(announced(watch, now, before), told, rules)
+    const sent = sentFromLog({ ...now, lifetime: lives })
+    const forecast = forecastSent(model, sent, rules.profile)
+    const usage = loggedUsage(now.call)
+    const recorded = takeSnapshot(announced(watch, now, before), sent, forecast, rules.policy)
+    const { outcome, watch: next } = compareAnswer(recorded, { source: sent.source, usage }, rules)
     watch = next
+    if (usage !== null) model = learnFromResponse(model, forecast, usage)
     const cost = clearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
     if (loss?.loss.kind === 'act') clearingCosts.push(clearingTold(now.call, loss, cost))
@@ -157,12 +165,6 @@ function clearingCost({ call, since }: Moment, outcome: CacheOutcome): ClearingC
   const breakEvenCalls = ours?.breakEvenTurns ?? null
   const costUsd = dollars(moneyLost)
   return { at: call.at, tokensRewritten: tokensLost, costUsd, breakEvenCalls, model: call.model }
-}
-
-function answered(watch: CacheWatch, { moment, lifetime }: Told, rules: BreakRules): Compared {
-  const sent = sentFromLog({ ...moment, lifetime })
-  const answer = { source: sent.source, usage: loggedUsage(moment.call) }
-  return compareAnswer(takeSnapshot(watch, sent, rules.policy), answer, rules)
 }
 
 /** What the log says was done to the conversation since the call before. */

@@ -177,7 +177,7 @@ export const mutants: readonly Mutant[] = [
     law: 'and never more',
     file: 'packages/core/src/cache/cache-temperature.ts',
     find: '!MOVING.has(kind)',
-    replace: "MOVING.size > 0 || kind === 'tail'",
+    replace: "MOVING.size > 0 || kind === 'last-message'",
     tests: ['packages/core/src/cache/cache-temperature.test'],
   },
   {
@@ -208,8 +208,8 @@ export const mutants: readonly Mutant[] = [
     name: 'price-counts-what-was-never-sent',
     law: 'tells beforehand',
     file: 'packages/core/src/cache/cache-temperature.ts',
-    find: ': Math.min(question.contextTokens, tokensOf(question, newest))',
-    replace: ': question.contextTokens',
+    find: 'Math.min(contextTokens, tokensIn(chain?.prefixes.at(-1)) ?? contextTokens)',
+    replace: 'contextTokens',
     tests: ['packages/core/src/cache/cache-temperature.test'],
   },
   {
@@ -240,8 +240,8 @@ export const mutants: readonly Mutant[] = [
     name: 'clearing-charged-with-a-pause',
     law: 'is not charged with what the pause cost',
     file: 'packages/core/src/cache/detect-break.ts',
-    find: 'if (act !== null && isLapsed(given))',
-    replace: 'if (act === null && isLapsed(given))',
+    find: 'if (findLapse(pending) !== null) {',
+    replace: 'if (findLapse(pending)?.kind === "evicted") {',
     tests: ['test/clearing/recalled'],
   },
   {

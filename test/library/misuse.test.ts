@@ -18,8 +18,8 @@ async function said(act: () => unknown): Promise<unknown> {
 
 describe('open', () => {
   it.each<[object, string]>([
-    [{ tool: {} }, 'open: there is no option tool. Did you mean tools?'],
-    [{ hooks: { precompact: [] } }, 'hooks: there is no option precompact. Did you mean preCompact?'],
+    [{ tool: {} }, 'open: unknown option tool. Did you mean tools?'],
+    [{ hooks: { precompact: [] } }, 'hooks: unknown option precompact. Did you mean preCompact?'],
     [
       { hooks: { preCompact: () => {} } },
       'hooks.preCompact: expected a list of { name, run(input, signal), timeoutSeconds }.',
@@ -42,7 +42,7 @@ describe('a session', () => {
     [
       'run with another name',
       (session) => session.run('hello', { tool: [] } as never),
-      'run: there is no option tool. Did you mean tools?',
+      'run: unknown option tool. Did you mean tools?',
     ],
     [
       'run of nothing',
@@ -57,12 +57,12 @@ describe('a session', () => {
     [
       'next with another name',
       (session) => session.next({ settled: true } as never),
-      'next: there is no option settled. Did you mean settle?',
+      'next: unknown option settled. Did you mean settle?',
     ],
     [
       'compact with another name',
       (session) => session.compact({ instruction: 'x' } as never),
-      'compact: there is no option instruction. Did you mean instructions?',
+      'compact: unknown option instruction. Did you mean instructions?',
     ],
     [
       'prepare of no plan',
@@ -82,7 +82,7 @@ describe('a session', () => {
     [
       'undo of no id',
       (session) => session.undo({ force: true } as never),
-      'undo: the id is [Object]; expected that of an act, or nothing for the newest.',
+      'undo: the id is an object; expected that of an act, or nothing for the newest.',
     ],
     [
       'another model by its name',

@@ -44,10 +44,10 @@ describe('options that are wrong are named in one line', () => {
 
   it('a name that is no option', () => {
     expect(() => createTidemark({ model, carrier: [] } as unknown as TidemarkOptions)).toThrow(
-      'createTidemark: there is no option carrier. Did you mean carriers?',
+      'createTidemark: unknown option carrier. Did you mean carriers?',
     )
     expect(() => createTidemark({ model, colour: 1 } as unknown as TidemarkOptions)).toThrow(
-      /^createTidemark: there is no option colour\. Those there are: model, home, /,
+      /^createTidemark: unknown option colour\. Known: model, home, /,
     )
   })
 
@@ -101,7 +101,7 @@ describe('anthropic', () => {
     [
       'claude-sonnet-5-5',
       { apikey: 'any' },
-      'anthropic("claude-sonnet-5-5"): there is no option apikey. Did you mean apiKey?',
+      'anthropic("claude-sonnet-5-5"): unknown option apikey. Did you mean apiKey?',
     ],
     [
       '',

@@ -363,7 +363,7 @@ export {
   standOn,
 } from './policy/limits.ts'
 export { type EstimatePolicy, type Policy, policyPaths, policyValue } from './policy/policy.ts'
-export type { DeepPartial, Problem } from './policy/policy-fields.ts'
+export { type DeepPartial, nearest, type Problem, show } from './policy/policy-fields.ts'
 export {
   createProfile,
   type Profile,

@@ -54,6 +54,7 @@ export {
   type SseState,
   sseStart,
 } from './http/sse.ts'
+export { given } from './optional-fields.ts'
 export type { AnthropicVersion } from './profiles/anthropic-profile.ts'
 export { profileFor } from './profiles/provider-profile.ts'
 export { createLogReader, detectFormat, formatOfLine } from './readers/log-format.ts'

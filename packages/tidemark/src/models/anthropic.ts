@@ -1,9 +1,10 @@
-/** A model of the Messages API: looked up in the catalogue, or described by whoever names it. */
-import type { JsonObject, PriceList } from '@tidemark/core'
+/** A model of the Messages API: looked up in the model catalogue, or described by the caller. */
+import { type JsonObject, type PriceList, show } from '@tidemark/core'
 import {
   type Catalogue,
   type Credentials,
   estimatorWeights,
+  given,
   lookUpModel,
   type ModelEntry,
   modelCatalogue,
@@ -11,27 +12,28 @@ import {
   profileFor,
   withModels,
 } from '@tidemark/wire'
-import { badOption as bad, checkNames, show } from '../platform/argument-errors.ts'
-import { type AnthropicModelOptions, createAnthropicModel } from './anthropic-http.ts'
-import type { ModelChoice, Retry } from './model-choice.ts'
+import { badOption, checkNames } from '../platform/argument-errors.ts'
+import { createAnthropicModel } from './anthropic-http.ts'
+import type { ModelChoice } from './model-choice.ts'
 
 export interface AnthropicOptions {
-  /** `ANTHROPIC_API_KEY` unless given. */
+  /** Default: `ANTHROPIC_API_KEY`. */
   readonly apiKey?: string
-  /** A bearer token in its place; `ANTHROPIC_AUTH_TOKEN` unless given. */
+  /** A bearer token instead of the key. Default: `ANTHROPIC_AUTH_TOKEN`. */
   readonly authToken?: string
-  /** Without `/v1`; `ANTHROPIC_BASE_URL`, or the provider's own. */
+  /** Without `/v1`. Default: `ANTHROPIC_BASE_URL`, or else the provider's address. */
   readonly baseUrl?: string
-  /** What requests go through, as in `createSimulator().fetch`. */
+  /** Sends the requests, for example `createSimulator().fetch`. */
   readonly fetch?: typeof globalThis.fetch
-  /** Tokens; the catalogue's unless given. */
+  /** Context window in tokens. Default: that of the catalogue. */
   readonly window?: number
+  /** Output limit in tokens. Default: that of the catalogue. */
   readonly maxOutput?: number
   /** Dollars per million tokens. */
   readonly prices?: GivenPrices
-  /** A model of the catalogue that this one behaves like, where the catalogue does not have it. */
+  /** For a model that is not in the catalogue: a catalogue model that behaves the same. */
   readonly like?: string
-  /** Fields of every request: `max_tokens`, `thinking`, `temperature` … */
+  /** Request fields: `max_tokens`, `thinking`, `temperature` … */
   readonly parameters?: JsonObject
 }
 
@@ -44,40 +46,37 @@ export interface GivenPrices {
 }
 
 /**
- * A model of the Messages API by its id, any spelling that the catalogue knows.
+ * A model of the Messages API by its id, in any spelling the catalogue knows. Throws `bad-option` without a key, and for
+ * a model whose window is unknown.
  *
  * @example createTidemark({ model: anthropic('claude-sonnet-5-5') })
  */
 export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoice {
   if (typeof id !== 'string' || id.trim() === '')
-    throw bad('model', 'anthropic(id): expected the id of a model, as in anthropic("claude-sonnet-5-5").')
-  checkNames(`anthropic("${id}")`, options, NAMES)
-  const catalogue = described(id, options)
-  const { entry, notes } = entryOf(catalogue, id, options)
-  const credentials = credentialsOf(id, options)
-  const baseUrl = baseUrlOf(id, options)
+    throw badOption(
+      'model',
+      'anthropic(id): expected the id of a model, as in anthropic("claude-sonnet-5-5").',
+    )
+  checkNames(`anthropic("${id}")`, options, OPTION_NAMES)
+  const catalogue = extendCatalogue(id, options)
+  const { entry, notes } = findEntry(catalogue, id, options)
+  const credentials = findCredentials(id, options)
+  const baseUrl = findBaseUrl(id, options)
   return {
     id,
     profile: profileFor(entry),
     window: entry.window,
     maxOutput: entry.maxOutput,
-    pricesOf: pricesIn(catalogue),
+    pricesOf: priceList(catalogue),
     weights: (policy) => estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy),
-    connect: ({ clock, network, onRetry }) =>
-      createAnthropicModel({
-        credentials,
-        clock,
-        network,
-        ...(baseUrl === undefined ? {} : { baseUrl }),
-        ...(onRetry === undefined ? {} : { onRetry: retryTeller(onRetry) }),
-        ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
-      }),
+    connect: (settings) =>
+      createAnthropicModel({ credentials, ...settings, ...given({ baseUrl, fetch: options.fetch }) }),
     parameters: options.parameters ?? {},
     notes,
   }
 }
 
-const NAMES: readonly (keyof AnthropicOptions)[] = [
+const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [
   'apiKey',
   'authToken',
   'baseUrl',
@@ -89,82 +88,71 @@ const NAMES: readonly (keyof AnthropicOptions)[] = [
   'parameters',
 ]
 
-/** The catalogue, with what the caller says of the model laid over it. */
-function described(id: string, { window, maxOutput, prices, like }: AnthropicOptions): Catalogue {
-  const fields = {
-    ...(window === undefined ? {} : { window }),
-    ...(maxOutput === undefined ? {} : { maxOutput }),
-    ...(prices === undefined ? {} : { prices }),
-    ...(like === undefined ? {} : { like }),
-  }
+/** The catalogue with the figures that the caller gave for the model. */
+function extendCatalogue(id: string, { window, maxOutput, prices, like }: AnthropicOptions): Catalogue {
+  const fields = given({ window, maxOutput, prices, like })
   if (Object.keys(fields).length === 0) return modelCatalogue
   const isNew = like === undefined && !lookUpModel(modelCatalogue, id).found
-  const laid = withModels(modelCatalogue, {
+  const extended = withModels(modelCatalogue, {
     models: { [id]: isNew ? { vendor: 'anthropic', ...fields } : fields },
   })
-  if (laid.ok) return laid.catalogue
-  const [first] = laid.problems
+  if (extended.ok) return extended.catalogue
+  const [first] = extended.problems
   const path = first?.path.replace(`models.${id}.`, '') ?? 'model'
-  throw bad(path, `anthropic("${id}"): ${path}: ${first?.message}.`)
+  throw badOption(path, `anthropic("${id}"): ${path}: ${first?.message}.`)
 }
 
-interface Found {
-  readonly entry: ModelEntry
-  readonly notes: readonly string[]
-}
-
-function entryOf(catalogue: Catalogue, id: string, { window, like }: AnthropicOptions): Found {
-  const looked = lookUpModel(catalogue, id)
-  if (!looked.found)
-    throw bad(
+function findEntry(
+  catalogue: Catalogue,
+  id: string,
+  { window, like }: AnthropicOptions,
+): { readonly entry: ModelEntry; readonly notes: readonly string[] } {
+  const found = lookUpModel(catalogue, id)
+  if (!found.found)
+    throw badOption(
       'model',
-      `anthropic("${id}"): the catalogue has no such model. Give its figures, as in anthropic("${id}", { window: 200_000, maxOutput: 64_000 }), or a model it is like.`,
+      `anthropic("${id}"): the catalogue has no such model. Give its figures, as in anthropic("${id}", { window: 200_000, maxOutput: 64_000 }), or name a similar model with like.`,
     )
-  const { model, notes } = looked
-  const isKnown = window !== undefined || like !== undefined || model.window !== null
-  if (isKnown) return { entry: model, notes }
-  throw bad(
+  const { model, notes } = found
+  if (window !== undefined || like !== undefined || model.window !== null) return { entry: model, notes }
+  throw badOption(
     'window',
-    `anthropic("${id}"): the window of this model is not known. Give it, as in anthropic("${id}", { window: 200_000 }).`,
+    `anthropic("${id}"): the context window of this model is not known. Give it, as in anthropic("${id}", { window: 200_000 }).`,
   )
 }
 
-function pricesIn(catalogue: Catalogue): PriceList {
+function priceList(catalogue: Catalogue): PriceList {
   return (model, at) => {
-    const looked = lookUpModel(catalogue, model)
-    return looked.found ? pricesOn(looked.model, at) : null
+    const found = lookUpModel(catalogue, model)
+    return found.found ? pricesOn(found.model, at) : null
   }
 }
 
-function credentialsOf(id: string, { apiKey, authToken }: AnthropicOptions): Credentials {
+/** An option wins over both environment variables; of those, the key wins over the token. */
+function findCredentials(id: string, { apiKey, authToken }: AnthropicOptions): Credentials {
   if (apiKey !== undefined && apiKey !== '') return { style: 'key', secret: apiKey }
-  const token = authToken ?? (apiKey === undefined ? variable('ANTHROPIC_AUTH_TOKEN') : undefined)
-  const key = authToken === undefined ? variable('ANTHROPIC_API_KEY') : undefined
+  const token = authToken ?? (apiKey === undefined ? environmentVariable('ANTHROPIC_AUTH_TOKEN') : undefined)
+  const key = authToken === undefined ? environmentVariable('ANTHROPIC_API_KEY') : undefined
   if (key !== undefined) return { style: 'key', secret: key }
   if (token !== undefined && token !== '') return { style: 'bearer', secret: token }
-  throw bad(
+  throw badOption(
     'apiKey',
-    `anthropic("${id}"): no key. Set ANTHROPIC_API_KEY, or give apiKey or authToken; any text does for the simulator.`,
+    `anthropic("${id}"): no API key. Set ANTHROPIC_API_KEY, or give apiKey or authToken; for the simulator any text will do.`,
   )
 }
 
-function baseUrlOf(id: string, { baseUrl }: AnthropicOptions): string | undefined {
-  const given = baseUrl ?? variable('ANTHROPIC_BASE_URL')
-  if (given === undefined) return undefined
-  const isUrl = URL.canParse(given) && /^https?:$/.test(new URL(given).protocol)
-  if (isUrl) return given.replace(/\/+$/, '')
+function findBaseUrl(id: string, { baseUrl }: AnthropicOptions): string | undefined {
+  const url = baseUrl ?? environmentVariable('ANTHROPIC_BASE_URL')
+  if (url === undefined) return undefined
+  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url.replace(/\/+$/, '')
   const name = baseUrl === undefined ? 'ANTHROPIC_BASE_URL' : 'baseUrl'
-  throw bad(
+  throw badOption(
     'baseUrl',
-    `anthropic("${id}"): ${name} is ${show(given)}; expected an address such as https://api.anthropic.com.`,
+    `anthropic("${id}"): ${name} is ${show(url)}; expected an address such as https://api.anthropic.com.`,
   )
 }
 
-function retryTeller(tell: (retry: Retry) => void): NonNullable<AnthropicModelOptions['onRetry']> {
-  return ({ failure, attempt, delayMs }) => tell({ cause: failure, delayMs, attempt: attempt + 1 })
-}
-
-function variable(name: string): string | undefined {
+function environmentVariable(name: string): string | undefined {
   const value = process.env[name]
   return value === undefined || value === '' ? undefined : value
 }

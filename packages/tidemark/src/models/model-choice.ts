@@ -1,4 +1,4 @@
-/** A model as a session needs it: how to reach it, what it can do, how large it is and what it costs. */
+/** A model as a session uses it: how to reach it, what it can do, its window and its prices. */
 import type {
   Clock,
   EstimatorWeights,
@@ -10,31 +10,31 @@ import type {
   Profile,
 } from '@tidemark/core'
 
-/** Made by `anthropic(…)`. A provider of your own fills it in by hand. */
+/** Created by `anthropic(…)`; for another provider, fill in the fields yourself. */
 export interface ModelChoice {
-  /** As requests name it. */
+  /** The model id sent in requests. */
   readonly id: string
   readonly profile: Profile
-  /** Tokens; null where nobody states it, and then nothing is compacted by itself. */
+  /** Context window in tokens; null if unknown, and then nothing is compacted automatically. */
   readonly window: number | null
-  /** Tokens of the longest answer; null where nobody states it. */
+  /** Output limit in tokens; null if unknown. */
   readonly maxOutput: number | null
-  /** Of this model and of those that a log may name. */
+  /** Prices of this model and of other models named in a log. */
   readonly pricesOf: PriceList
-  /** What token estimates start from. */
+  /** Initial weights of the token estimator. */
   readonly weights: (policy: Policy['estimate']) => EstimatorWeights
-  /** Called once for each session, and for its summariser. */
+  /** Called once per session, and once for its summarizer. */
   readonly connect: (settings: ConnectSettings) => Model
-  /** Fields of every request beside tools, system and messages: `max_tokens`, `thinking` … */
+  /** Request fields other than tools, system and messages: `max_tokens`, `thinking` … */
   readonly parameters: JsonObject
-  /** What a person should know of the choice: a window that is not sure, a price that is not known. */
+  /** Shown to the user: an uncertain window, an unknown price. */
   readonly notes: readonly string[]
 }
 
 export interface ConnectSettings {
   readonly clock: Clock
   readonly network: Policy['turn']['network']
-  /** Told before each wait for another try. `attempt`: how many have failed. */
+  /** Called before the wait of each retry. `attempt`: how many attempts have failed. */
   readonly onRetry?: (retry: Retry) => void
 }
 

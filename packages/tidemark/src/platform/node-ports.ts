@@ -1,139 +1,130 @@
+/** The clock, the ids and the deadlines of Node. Tests pass fakes in their place. */
 import { randomUUID } from 'node:crypto'
 import type { Bounded, Clock, Deadlines, Ids, Signal } from '@tidemark/core'
 
-/** The longest wait a timer takes; one that is asked for more would fire at once. */
-const LONGEST_MS = 2_147_483_647
+/** The longest delay a timer takes; a longer one would fire at once. */
+const MAX_TIMER_MS = 2_147_483_647
 
-/** Real time. A sleep that is called off ends early and quietly: ask the signal which it was. */
+/** Real time. An aborted sleep resolves early; ask the signal whether it was aborted. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   async sleep(ms, signal) {
     const end = performance.now() + Math.max(0, ms)
     for (let left = ms; left > 0 && signal?.aborted !== true; left = end - performance.now())
-      await pause(Math.min(left, LONGEST_MS), signal)
+      await sleepOnce(Math.min(left, MAX_TIMER_MS), signal)
   },
 }
 
-function pause(ms: number, signal: Signal | undefined): Promise<void> {
+function sleepOnce(ms: number, signal: Signal | undefined): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    if (signal instanceof AbortSignal) signal.addEventListener('abort', done, { once: true })
-    function done(): void {
+    const wake = (): void => {
       clearTimeout(timer)
-      if (signal instanceof AbortSignal) signal.removeEventListener('abort', done)
+      onAbort(signal, 'removeEventListener', wake)
       resolve()
     }
+    const timer = setTimeout(wake, ms)
+    onAbort(signal, 'addEventListener', wake)
   })
 }
 
-/** Random uuids, whatever they are for: sessions of two machines can be put together. */
+/** Random UUIDs for every kind of id, so that sessions of two machines can be merged. */
 export const systemIds: Ids = { next: () => randomUUID() }
 
-// Work bounded in time by a clock: the real one, or a fake one in tests.
-
+/** Work bounded in time by `clock`. */
 export function createDeadlines(clock: Clock = systemClock): Deadlines {
-  return { within: (ms, work, signal) => within({ clock, ms, signal }, work) }
-}
-
-interface Limits {
-  readonly clock: Clock
-  readonly ms: number
-  readonly signal: Signal | undefined
-}
-
-async function within<T>(
-  { clock, ms, signal }: Limits,
-  work: (signal: Signal) => Promise<T>,
-): Promise<Bounded<T>> {
-  if (signal?.aborted === true) return { ok: false, why: 'aborted' }
-  const inner = new AbortController()
-  const over = new AbortController()
-  const aborted = new Promise<Bounded<T>>((resolve) => {
-    listener(signal)?.addEventListener('abort', () => resolve({ ok: false, why: 'aborted' }), {
-      once: true,
-      signal: over.signal,
-    })
-  })
-  const late = clock.sleep(ms, over.signal).then((): Bounded<T> => ({ ok: false, why: 'timeout' }))
-  try {
-    const done = work(inner.signal).then((value): Bounded<T> => ({ ok: true, value }))
-    done.catch(() => {})
-    return await Promise.race([done, aborted, late])
-  } finally {
-    over.abort()
-    inner.abort()
+  return {
+    async within(ms, work, signal) {
+      if (signal?.aborted === true) return { ok: false, why: 'aborted' }
+      const deadline = createDeadline(clock, ms, signal)
+      try {
+        const result = work(deadline.signal).then((value) => ({ ok: true, value }) as const)
+        // Work that fails after the deadline must not become an unhandled rejection.
+        result.catch(() => {})
+        return await Promise.race([result, deadline.expired.then((why) => ({ ok: false, why }) as const)])
+      } finally {
+        deadline.end()
+      }
+    },
   }
 }
 
-/** The engine's signal need only say whether it was aborted; where it can be listened to, it is. */
-function listener(signal: Signal | undefined): AbortSignal | null {
-  return signal instanceof AbortSignal ? signal : null
-}
+/** Why the deadline expired: no time left, or the caller's signal was aborted. */
+export type CalledOff = Exclude<Bounded<never>, { readonly ok: true }>['why']
 
-// Waiting with an end: work that is called off when its time is up or the caller lets go.
-
-/** Why the work was called off, where it was. */
-export type CalledOff = 'too-late' | 'aborted'
-
+/** A time limit that can be renewed while data keeps arriving. */
 export interface Deadline {
+  /** Aborted when the deadline expires and by `end`. */
   readonly signal: AbortSignal
+  /** Resolves when the deadline expires; never after `end`. */
+  readonly expired: Promise<CalledOff>
+  /** Null while the deadline has not expired. */
   readonly calledOff: CalledOff | null
-  /** Starts the time anew: we wait for the next thing to come. */
+  /** Restarts the time: data arrived and we wait for more. */
   beat(): void
-  /** Stops it: it is we who are busy, not the other side that is silent. */
+  /** Pauses the time until the next `beat`: we are busy, not the other side. */
   hold(): void
-  /** Lets go of timers and listeners. */
+  /** Releases timers and listeners and aborts what is left of the work. */
   end(): void
 }
 
-/** Calls off after `ms` without a beat, or with `outer`. A beat costs nothing: the watch looks back when it wakes. */
+/**
+ * Expires after `ms` without a `beat`, or when `outer` is aborted. A `beat` is cheap: it sets no timer, the sleeping
+ * watch compares times when it wakes.
+ */
 export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadline {
   const controller = new AbortController()
   const ended = new AbortController()
+  const expired = Promise.withResolvers<CalledOff>()
   let calledOff: CalledOff | null = null
-  let last = clock.now()
-  let held = false
-  const off = (why: CalledOff): void => {
+  let lastBeat: number | null = null
+  let isHeld = false
+  const expire = (why: CalledOff): void => {
     calledOff ??= why
+    // Before the abort, so that the deadline and not the failure of the aborted work is seen first.
+    expired.resolve(calledOff)
     controller.abort()
   }
+  const abort = (): void => expire('aborted')
   const watch = async (): Promise<void> => {
-    for (let left = ms; left > 0; left = held ? ms : ms - (clock.now() - last)) {
+    let left = ms
+    do {
       await clock.sleep(left, ended.signal)
       if (ended.signal.aborted) return
-    }
-    off('too-late')
+      left = isHeld ? ms : lastBeat === null ? 0 : ms - (clock.now() - lastBeat)
+    } while (left > 0)
+    expire('timeout')
   }
-  const aborted = (): void => off('aborted')
-  if (outer?.aborted === true) aborted()
-  else listen(outer, 'addEventListener', aborted)
+  if (outer?.aborted === true) abort()
+  else onAbort(outer, 'addEventListener', abort)
   void watch()
   return {
     signal: controller.signal,
+    expired: expired.promise,
     get calledOff() {
       return calledOff
     },
     beat: () => {
-      if (outer?.aborted === true) aborted()
-      last = clock.now()
-      held = false
+      if (outer?.aborted === true) abort()
+      lastBeat = clock.now()
+      isHeld = false
     },
     hold: () => {
-      held = true
+      isHeld = true
     },
     end: () => {
       ended.abort()
-      listen(outer, 'removeEventListener', aborted)
+      onAbort(outer, 'removeEventListener', abort)
+      controller.abort()
     },
   }
 }
 
-/** The engine's signal need only say whether it was aborted; where it can be listened to, it is. */
-function listen(
+/** The engine's `Signal` promises only `aborted`; a signal that has events is listened to as well. */
+function onAbort(
   signal: Signal | undefined,
-  how: 'addEventListener' | 'removeEventListener',
-  aborted: () => void,
+  method: 'addEventListener' | 'removeEventListener',
+  listener: () => void,
 ): void {
-  const target = signal as (Signal & Partial<Pick<AbortSignal, typeof how>>) | undefined
-  target?.[how]?.('abort', aborted)
+  const target = signal as (Signal & Partial<Pick<AbortSignal, typeof method>>) | undefined
+  target?.[method]?.('abort', listener)
 }

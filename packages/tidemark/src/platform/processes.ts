@@ -1,14 +1,14 @@
-/** Which process this is, and whether another one still runs: how the lock of a dead writer is known. */
+/** Identifies this process and tells whether another one still runs, so that a lock left by a dead writer is recognized. */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** Names one run of one process. A process id alone does not: the system gives it out again. */
+/** Identifies one run of one process. A process id alone does not: the system reuses ids. */
 export interface ProcessMark {
   readonly pid: number
   readonly host: string
-  /** When it started, as its system counts; null where the system does not tell. */
+  /** Start time in the units of its system; null if the system does not report it. */
   readonly processStart: string | null
-  /** Within what its id means something (containers number their own); null where there is only one such. */
+  /** The namespace of the process id (containers have their own); null if the system has only one. */
   readonly pidSpace: string | null
 }
 
@@ -16,20 +16,20 @@ export type Fate = 'running' | 'gone' | 'unknown'
 
 export interface Processes {
   readonly own: ProcessMark
-  /** `unknown` where it cannot be told from here: another machine, another container. */
+  /** `unknown` if it cannot be decided from here: another machine, another container. */
   fateOf(mark: ProcessMark): Fate
 }
 
 export const systemProcesses: Processes = {
   get own() {
-    own ??= ownMark()
+    own ??= identifyProcess()
     return own
   },
   fateOf(mark) {
     const here = this.own
     if (mark.host !== here.host || mark.pidSpace !== here.pidSpace) return 'unknown'
     if (!isAlive(mark.pid)) return 'gone'
-    const start = startOf(mark.pid)
+    const start = readStart(mark.pid)
     if (start === 'ended') return 'gone'
     if (start === null || mark.processStart === null) return 'unknown'
     return start === mark.processStart ? 'running' : 'gone'
@@ -38,12 +38,12 @@ export const systemProcesses: Processes = {
 
 let own: ProcessMark | undefined
 
-function ownMark(): ProcessMark {
+function identifyProcess(): ProcessMark {
   return {
     pid: process.pid,
     host: hostname(),
-    processStart: startOf(process.pid),
-    pidSpace: orNull(() => readlinkSync('/proc/self/ns/pid')),
+    processStart: readStart(process.pid),
+    pidSpace: readOrNull(() => readlinkSync('/proc/self/ns/pid')),
   }
 }
 
@@ -58,23 +58,20 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Clock ticks from boot to start, with the boot they are counted from; null where there is no /proc. A
- * process that has ended but that its parent has not asked after is `ended`.
+ * Clock ticks from boot to start, with the id of that boot; null without /proc. `ended` for a zombie: the process has
+ * ended, but its parent has not waited for it.
  */
-function startOf(pid: number): string | null {
-  const text = orNull(() => readFileSync(`/proc/${pid}/stat`, 'latin1'))
-  // The second field is the name in parentheses, and may hold anything.
+function readStart(pid: number): string | null {
+  const text = readOrNull(() => readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  // The second field is the name in parentheses and may contain any character.
   const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ')
   const [state, start] = [fields?.[0], fields?.[19]]
   if (state === 'Z' || state === 'X') return 'ended'
-  return start === undefined ? null : `${start}@${bootId()}`
+  if (start === undefined) return null
+  return `${start}@${readOrNull(() => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()) ?? ''}`
 }
 
-function bootId(): string {
-  return orNull(() => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()) ?? ''
-}
-
-function orNull(read: () => string): string | null {
+function readOrNull(read: () => string): string | null {
   try {
     return read()
   } catch {

@@ -20,12 +20,13 @@ import {
   type Policy,
   placeSections,
   readSwitches,
+  show,
   type Switches,
   type SystemPrompt,
   TidemarkError,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
-import { badOption as bad, checkNames, show } from '../platform/argument-errors.ts'
+import { badOption as bad, checkNames } from '../platform/argument-errors.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'

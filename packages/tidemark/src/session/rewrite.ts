@@ -12,13 +12,14 @@ import {
   planCompaction,
   prepareCompaction,
   type RewriteRefused,
+  show,
   type TurnEvent,
   type TurnRun,
   type UndoAsked,
   type Undone,
   undoAct,
 } from '@tidemark/core'
-import { badOption, checkNames, show } from '../platform/argument-errors.ts'
+import { badOption, checkNames } from '../platform/argument-errors.ts'
 import { drain } from './events.ts'
 import {
   actRun,

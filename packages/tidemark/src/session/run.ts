@@ -7,6 +7,7 @@ import {
   messagesOf,
   prefixTokens,
   type SessionState,
+  show,
   sizeOf,
   startCalibration,
   type TurnEvent,
@@ -14,7 +15,7 @@ import {
   type TurnRun,
   takeTurn,
 } from '@tidemark/core'
-import { badOption, checkNames, show } from '../platform/argument-errors.ts'
+import { badOption, checkNames } from '../platform/argument-errors.ts'
 import { textOf } from './append.ts'
 import { type EventStream, type SessionEvent, streamOf } from './events.ts'
 import { actRun, claim, type Desk, hostOf, takeIn, told } from './open-session.ts'

@@ -1,19 +1,20 @@
 /**
- * The writer of one session. Appends that wait together are checked one after the other against the position
- * that the ones before them lead to, written with one write and made durable with one sync.
+ * The writer of one session. Appends that wait together are checked one after the other, each against the position that
+ * the ones before it lead to, then written with one write and made durable with one sync.
  */
 
 import { dirname } from 'node:path'
 import {
   type AppendOutcome,
   type Clock,
+  type JournalState,
   LOG_VERSION,
   type NewRecord,
   newHeader,
   TidemarkError,
 } from '@tidemark/core'
 import { appendAll } from './atomic-file.ts'
-import { type FileFacts, type FilePort, ioFailed, type OpenFile } from './file-system.ts'
+import { type FileFacts, ioFailed, type OpenFile } from './file-system.ts'
 import { type HeldLock, type LockPlace, type Refusal, takeLock } from './journal-lock.ts'
 import { type Draft, draftsOf, stamp } from './new-records.ts'
 import {
@@ -21,18 +22,18 @@ import {
   LogMarks,
   type LogPlace,
   type LogState,
-  type Reach,
   readLog,
   tailOf,
+  type Visit,
 } from './read-log-file.ts'
 
 export interface WriterPlace extends LockPlace {
   readonly logPath: string
-  /** Sees to it that there is a folder to write in. */
+  /** Creates the folder to write in. */
   prepare(): Promise<void>
 }
 
-interface Waiting {
+interface WaitingAppend {
   readonly after: number
   readonly drafts: readonly Draft[]
   readonly resolve: (outcome: AppendOutcome) => void
@@ -43,48 +44,49 @@ export class SessionWriter {
   readonly #place: WriterPlace
   readonly #log: LogFile
   #lock: HeldLock | null = null
-  #waiting: Waiting[] = []
-  #turn: Promise<unknown> = Promise.resolve()
+  #waiting: WaitingAppend[] = []
+  #queue: Promise<unknown> = Promise.resolve()
 
   constructor(place: WriterPlace, log: LogFile) {
     this.#place = place
     this.#log = log
   }
 
+  /** The records are on disk when the outcome is ok. Takes the lock if this writer does not have it. */
   async append(after: number, records: readonly NewRecord[]): Promise<AppendOutcome> {
     const drafts = draftsOf(records)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ after, drafts, resolve, reject })
-      // The first to wait calls the flush, which takes all that have come by then.
-      if (this.#waiting.length === 1) this.#next(() => this.#flush())
+      // The first one queues the flush, which takes all appends that are waiting by then.
+      if (this.#waiting.length === 1) this.#enqueue(() => this.#flush())
     })
   }
 
-  /** Null once the session is this writer's. */
+  /** Takes the lock. Null once this writer has it. */
   acquire(): Promise<Refusal | null> {
-    return this.#next(async () => {
-      const ready = await this.#ready().catch((error: unknown) => this.#fail('open', error))
-      return isRefusal(ready) ? ready : null
+    return this.#enqueue(async () => {
+      const log = await this.#lockAndRead().catch((error: unknown) => this.#fail('open', error))
+      return isLocked(log) ? log : null
     })
   }
 
-  /** After the appends that wait. */
+  /** Runs after the waiting appends. */
   release(): Promise<void> {
-    return this.#next(() => this.#letGo().catch((error: unknown) => this.#fail('close', error)))
+    return this.#enqueue(() => this.#releaseLock().catch((error: unknown) => this.#fail('close', error)))
   }
 
-  #next<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work)
-    this.#turn = done.catch(() => {})
-    return done
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work)
+    this.#queue = result.catch(() => {})
+    return result
   }
 
   async #flush(): Promise<void> {
     const group = this.#waiting
     this.#waiting = []
     try {
-      const ready = await this.#ready()
-      const outcomes = isRefusal(ready) ? group.map(() => ready) : await this.#write(group, ready)
+      const log = await this.#lockAndRead()
+      const outcomes = isLocked(log) ? group.map(() => log) : await this.#write(group, log)
       for (const [index, outcome] of outcomes.entries()) group[index]?.resolve(outcome)
     } catch (error) {
       await this.#fail('append to', error).catch((failure) => {
@@ -93,7 +95,7 @@ export class SessionWriter {
     }
   }
 
-  async #write(group: readonly Waiting[], log: LogState): Promise<readonly AppendOutcome[]> {
+  async #write(group: readonly WaitingAppend[], log: LogState): Promise<readonly AppendOutcome[]> {
     let { position } = log
     const lines: string[] = []
     const outcomes = group.map(({ after, drafts }): AppendOutcome => {
@@ -107,15 +109,15 @@ export class SessionWriter {
     return outcomes
   }
 
-  /** Before every write: the lock may have been taken over by another machine while this one slept. */
-  async #ready(): Promise<Refusal | LogState> {
+  /** Checked before every write: another machine may have taken the lock over while this one was suspended. */
+  async #lockAndRead(): Promise<Refusal | LogState> {
     if (this.#lock !== null) {
-      const [stands, log] = await Promise.all([this.#lock.stillStands(), this.#log.current()])
-      if (stands) {
+      const [isHeld, log] = await Promise.all([this.#lock.stillStands(), this.#log.current()])
+      if (isHeld) {
         this.#lock.beat()
         return log
       }
-      await this.#letGo()
+      await this.#releaseLock()
     }
     await this.#place.prepare()
     const attempt = await takeLock(this.#place)
@@ -124,35 +126,33 @@ export class SessionWriter {
     return this.#log.current()
   }
 
-  async #letGo(): Promise<void> {
+  async #releaseLock(): Promise<void> {
     const lock = this.#lock
     this.#lock = null
     await this.#log.close()
     await lock?.release()
   }
 
-  /** A log that cannot be written at all is not held either: another program may be able to. */
+  /** A log that cannot be written at all is unlocked too: another program may be able to write it. */
   async #fail(what: string, error: unknown): Promise<never> {
     await this.#log.forget().catch(() => {})
-    if (error instanceof TidemarkError) await this.#letGo().catch(() => {})
+    if (error instanceof TidemarkError) await this.#releaseLock().catch(() => {})
     const { session, logPath: path } = this.#place
     throw ioFailed(`${what} session "${session}" (${path})`, error, { session, path })
   }
 }
 
-function isRefusal(ready: Refusal | LogState): ready is Refusal {
-  return 'reason' in ready
+function isLocked(log: Refusal | LogState): log is Refusal {
+  return 'reason' in log
 }
 
-// The log of one session as its writer holds it: what is known of its end, and the open file.
-
 export interface LogFilePlace extends LogPlace {
-  readonly files: FilePort
   readonly clock: Clock
 }
 
 const ALL = Number.POSITIVE_INFINITY
 
+/** The log of one session, shared by its readers and its writer: the open file and the known state of its end. */
 export class LogFile {
   readonly #place: LogFilePlace
   readonly #marks = new LogMarks()
@@ -165,27 +165,18 @@ export class LogFile {
     this.#place = place
   }
 
-  /** The log as it is now. Read again only if it is not as this writer left it. */
-  async current(): Promise<LogState> {
-    if (this.#known !== null && matches(this.#known, await this.#facts())) return this.#known
-    await this.close()
-    this.#known = await readLog(this.#place, () => {}, { limit: ALL, from: ALL, marks: this.#marks })
-    this.#marks.add(this.#known.mark)
-    return this.#known
-  }
-
-  /** What somebody else just read, so that the first append need not read it again. */
-  note(state: LogState): void {
+  /** Passes the records after position `from` to `visit`. Never sees half of a write of this process. */
+  async read(visit: Visit, from: number): Promise<JournalState> {
+    const limit = await this.#settledBytes()
+    const state = await readLog(this.#place, visit, { limit, from, marks: this.#marks })
     this.#marks.add(state.mark)
+    // The first append then need not read the log again.
     if (this.#file === null && !this.#isWriting) this.#known = state
+    const { exists, position, damage } = state
+    return { exists, position, damage }
   }
 
-  /** What has to be read to know what stands behind the position `from`. */
-  async reachFrom(from: number): Promise<Reach> {
-    return { limit: await this.#settledBytes(), from, marks: this.#marks }
-  }
-
-  /** How far the file can be read without meeting a write of ours that is under way. */
+  /** How far the file can be read without meeting an unfinished write of ours. */
   async #settledBytes(): Promise<number> {
     const writes = this.#writes
     const facts = await this.#facts()
@@ -193,10 +184,19 @@ export class LogFile {
     return (isOurs ? this.#known : facts)?.sizeBytes ?? ALL
   }
 
-  /** Puts whole lines behind the last one, durable when it returns. They lead to `position`. */
+  /** The log as it is now. Read again only if it is not as this writer left it. */
+  async current(): Promise<LogState> {
+    if (this.#known !== null && isUnchanged(this.#known, await this.#facts())) return this.#known
+    await this.close()
+    this.#known = await readLog(this.#place, () => {}, { limit: ALL, from: ALL, marks: this.#marks })
+    this.#marks.add(this.#known.mark)
+    return this.#known
+  }
+
+  /** Appends complete lines, durable when it returns. `position` is that of the last one. */
   async append(lines: readonly string[], position: number): Promise<void> {
-    const state = await this.#stateToWrite()
-    const bytes = Buffer.concat([opening(this.#place, state), ...lines].map((text) => Buffer.from(text)))
+    const state = this.#known ?? (await this.current())
+    const bytes = Buffer.concat([textBefore(this.#place, state), ...lines].map((text) => Buffer.from(text)))
     this.#isWriting = true
     try {
       const identity = await this.#write(bytes)
@@ -211,7 +211,24 @@ export class LogFile {
     }
   }
 
-  /** After a failure only the file itself can tell what it holds. */
+  async #write(bytes: Uint8Array): Promise<string> {
+    const { files, path } = this.#place
+    const isNew = this.#file === null
+    this.#file ??= await this.#open()
+    await appendAll(this.#file, bytes)
+    // The process that created the file may have died before its name was durable.
+    await Promise.all([this.#file.sync(), isNew ? files.syncDirectory(dirname(path)) : null])
+    return this.#known?.identity ?? (await this.#file.facts()).identity
+  }
+
+  async #open(): Promise<OpenFile> {
+    const { files, path } = this.#place
+    const file = await files.open(path, this.#known?.exists === true ? 'append' : 'create')
+    if (file === null) throw new Error('the file was created or removed while it was being opened')
+    return file
+  }
+
+  /** After a failure only the file itself can tell what it contains. */
   async forget(): Promise<void> {
     this.#known = null
     await this.close()
@@ -223,60 +240,34 @@ export class LogFile {
     await file?.close()
   }
 
-  async #stateToWrite(): Promise<LogState> {
-    return this.#known ?? (await this.current())
-  }
-
-  async #write(bytes: Uint8Array): Promise<string> {
-    const { files, path } = this.#place
-    const isNew = this.#file === null
-    this.#file ??= await this.#open()
-    await appendAll(this.#file, bytes)
-    // Whoever created the file may have gone down before its name was on the disk.
-    await Promise.all([this.#file.sync(), isNew ? files.syncDirectory(dirname(path)) : null])
-    return this.#known?.identity ?? (await this.#file.facts()).identity
-  }
-
-  async #open(): Promise<OpenFile> {
-    const { files, path } = this.#place
-    const file = await files.open(path, this.#known?.exists === true ? 'append' : 'create')
-    if (file === null) throw new Error('the file came or went while it was being opened')
-    return file
-  }
-
   #facts(): Promise<FileFacts | null> {
     return this.#place.files.facts(this.#place.path)
   }
 }
 
-function matches(state: LogState, facts: FileFacts | null): boolean {
+function isUnchanged(state: LogState, facts: FileFacts | null): boolean {
   if (facts === null) return !state.exists
   return facts.identity === state.identity && facts.sizeBytes === state.sizeBytes
 }
 
-/** The end of the log once `bytes`, which are whole lines, stand behind `state`. */
+/** What must precede the first new line: a newline if the last line lacks one, a header if the log has no current one. */
+function textBefore({ session, clock }: LogFilePlace, state: LogState): string {
+  const newline = state.endsInNewline ? '' : '\n'
+  if (state.version === LOG_VERSION) return newline
+  return `${newline}${JSON.stringify(newHeader(session, new Date(clock.now()).toISOString()))}\n`
+}
+
+const NEWLINE = 10
+
+/** The mark at the end of the log after `bytes`, which are complete lines, were appended to `state`. */
 function markAfter(
   { mark, sizeBytes, damage }: LogState,
   bytes: Buffer,
   end: Pick<LogMark, 'position' | 'sizeBytes' | 'identity'>,
 ): LogMark | null {
-  // Behind a torn end the lines before mean something else than they did.
+  // Lines appended after a torn end change how the lines before them are read.
   if (mark === null && sizeBytes > 0) return null
-  const line = (mark?.line ?? 0) + linesIn(bytes)
+  let line = mark?.line ?? 0
+  for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) line += 1
   return { ...end, line, version: LOG_VERSION, damage, tail: tailOf(bytes) }
-}
-
-function linesIn(bytes: Buffer): number {
-  let count = 0
-  for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) count += 1
-  return count
-}
-
-const NEWLINE = 10
-
-/** What has to stand before the first new line: the end of a line without one, and a header if none counts. */
-function opening({ session, clock }: LogFilePlace, state: LogState): string {
-  const newline = state.endsInNewline ? '' : '\n'
-  if (state.version === LOG_VERSION) return newline
-  return `${newline}${JSON.stringify(newHeader(session, new Date(clock.now()).toISOString()))}\n`
 }

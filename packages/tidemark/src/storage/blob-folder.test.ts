@@ -25,25 +25,24 @@ describe('a blob', () => {
     expect((await files.list('/home/blobs/2c')).map(({ name }) => name)).toEqual([HELLO])
   })
 
-  it('that is damaged is not handed out, and is mended by storing it again', async () => {
+  it('that is damaged is not returned, and is repaired by storing it again', async () => {
     const files = createForgetfulFiles()
     const blobs = createBlobFolder({ home: '/home', files })
     await blobs.put(Buffer.from('hello'))
     await damage(files)
     await expect(blobs.get(HELLO)).rejects.toMatchObject({
       code: 'io-failed',
-      message: `Blob ${HELLO} is damaged: its content is no longer what its id says. Store the same content again to mend it.`,
+      message: `Blob ${HELLO} is damaged: its content does not match its id. Store the same content again to repair it.`,
     })
     await blobs.put(Buffer.from('hello'))
     expect(Buffer.from((await blobs.get(HELLO)) ?? []).toString()).toBe('hello')
   })
 
-  it('that is none is refused in words', async () => {
+  it('that is not a Uint8Array is refused with a message', async () => {
     const blobs = createBlobFolder({ home: '/home', files: createForgetfulFiles() })
     await expect(blobs.put('text' as never)).rejects.toMatchObject({
       code: 'bad-blob',
-      message:
-        'A blob is a Uint8Array, and "text" is none. Give bytes: of a text, new TextEncoder().encode(text).',
+      message: 'A blob must be a Uint8Array, found "text". For text, give new TextEncoder().encode(text).',
     })
   })
 

@@ -1,4 +1,4 @@
-/** The journal in files: one log a session, in the sessions folder of a Tidemark home. */
+/** The journal in files: one log per session, in the sessions folder of a Tidemark home. */
 
 import { basename } from 'node:path'
 import type { AppendOutcome, Clock, Ids, Journal, JournalState } from '@tidemark/core'
@@ -10,14 +10,14 @@ import { ensureDirectory, type FilePort, ioFailed, nodeFiles, syncNames } from '
 import type { Refusal } from './journal-lock.ts'
 import { checkAfter, checkFrom, checkProgram, checkStaleLock, checkVisit } from './new-records.ts'
 import { homeOr, isSessionId, LOG_ENDING, sessionPaths, sessionsFolder } from './paths.ts'
-import { readLog, type Visit } from './read-log-file.ts'
+import type { Visit } from './read-log-file.ts'
 
 export interface FileJournalOptions {
-  /** An absolute path; `tidemarkHome()` unless given. */
+  /** An absolute path. Default: `tidemarkHome()`. */
   readonly home?: string
-  /** How a refused writer is told who holds the session. */
+  /** Name of this program in the message that another writer gets while we hold the session. */
   readonly program?: string
-  /** How long a holder on another machine may be silent before its lock can be taken over. */
+  /** How long a lock holder on another machine may be silent before its lock can be taken over. */
   readonly staleLockMs?: number
   readonly files?: FilePort
   readonly clock?: Clock
@@ -26,38 +26,36 @@ export interface FileJournalOptions {
 }
 
 export interface FileJournal extends Journal {
-  /** Takes the session for writing, as the first append does by itself. */
+  /** Locks the session for writing, as the first append does by itself. */
   acquire(session: string): Promise<{ readonly ok: true } | Refusal>
   /** Releases every session. */
   close(): Promise<void>
 }
 
-const TEN_MINUTES_MS = 600_000
+const DEFAULT_STALE_LOCK_MS = 600_000
 
 export function createFileJournal(options: FileJournalOptions = {}): FileJournal {
-  const settings: Settings = {
+  return new FolderJournal({
     home: homeOr(options.home),
     program: checkProgram(options.program ?? 'tidemark'),
-    staleLockMs: checkStaleLock(options.staleLockMs ?? TEN_MINUTES_MS),
+    staleLockMs: checkStaleLock(options.staleLockMs ?? DEFAULT_STALE_LOCK_MS),
     files: options.files ?? nodeFiles,
     clock: options.clock ?? systemClock,
     ids: options.ids ?? systemIds,
     processes: options.processes ?? systemProcesses,
-  }
-  return new SessionsInFiles(settings)
+  })
 }
 
 type Settings = Required<FileJournalOptions>
 
-interface OpenSession {
+interface OpenLog {
   readonly log: LogFile
-  readonly path: string
   readonly writer: SessionWriter
 }
 
-class SessionsInFiles implements FileJournal {
+class FolderJournal implements FileJournal {
   readonly #settings: Settings
-  readonly #sessions = new Map<string, OpenSession>()
+  readonly #logs = new Map<string, OpenLog>()
   #isPrepared = false
 
   constructor(settings: Settings) {
@@ -65,14 +63,10 @@ class SessionsInFiles implements FileJournal {
   }
 
   async read(session: string, visit: Visit, from = 0): Promise<JournalState> {
-    const { log, path } = this.#open(session)
+    const { log } = this.#open(session)
     checkVisit(visit)
     checkFrom(from)
-    const reach = await log.reachFrom(from)
-    const state = await readLog({ files: this.#settings.files, session, path }, visit, reach)
-    log.note(state)
-    const { exists, position, damage } = state
-    return { exists, position, damage }
+    return log.read(visit, from)
   }
 
   async append(...[session, after, records]: Parameters<Journal['append']>): Promise<AppendOutcome> {
@@ -102,17 +96,17 @@ class SessionsInFiles implements FileJournal {
   }
 
   async close(): Promise<void> {
-    for (const session of this.#sessions.keys()) await this.release(session)
+    for (const session of this.#logs.keys()) await this.release(session)
   }
 
-  #open(session: string): OpenSession {
+  #open(session: string): OpenLog {
     const { log: path, lock } = sessionPaths(this.#settings.home, session)
-    const known = this.#sessions.get(session)
+    const known = this.#logs.get(session)
     if (known !== undefined) return known
     const log = new LogFile({ ...this.#settings, session, path })
     const place = { ...this.#settings, session, path: lock, logPath: path, prepare: () => this.#prepare() }
-    const opened = { log, path, writer: new SessionWriter(place, log) }
-    this.#sessions.set(session, opened)
+    const opened = { log, writer: new SessionWriter(place, log) }
+    this.#logs.set(session, opened)
     return opened
   }
 
@@ -127,20 +121,18 @@ class SessionsInFiles implements FileJournal {
   }
 }
 
-// The journal of one log of ours, wherever it lies: locked, compared and appended as those in a Tidemark home are.
-
-const TEN_MINUTES_MS_ONE_LOG_JOURNAL = 600_000
-
+/** The journal of one Tidemark log outside a Tidemark home. Same locks and guarantees; the session id is the file name. */
 export function createOneLogJournal(path: string): Journal {
-  const files = nodeFiles
   const stem = path.endsWith(LOG_ENDING) ? path.slice(0, -LOG_ENDING.length) : path
   const session = basename(stem)
-  const log = new LogFile({ files, clock: systemClock, session, path })
+  const ports = { files: nodeFiles, clock: systemClock, ids: systemIds, processes: systemProcesses }
+  const log = new LogFile({ ...ports, session, path })
   const writer = new SessionWriter(
     {
-      ...{ files, clock: systemClock, ids: systemIds, processes: systemProcesses, session },
+      ...ports,
+      session,
       program: 'tidemark compact',
-      staleLockMs: TEN_MINUTES_MS_ONE_LOG_JOURNAL,
+      staleLockMs: DEFAULT_STALE_LOCK_MS,
       path: `${stem}.lock`,
       logPath: path,
       prepare: async () => {},
@@ -148,13 +140,7 @@ export function createOneLogJournal(path: string): Journal {
     log,
   )
   return {
-    async read(_session, visit, from = 0) {
-      const reach = await log.reachFrom(from)
-      const state = await readLog({ files, session, path }, visit, reach)
-      log.note(state)
-      const { exists, position, damage } = state
-      return { exists, position, damage }
-    },
+    read: (_session, visit, from = 0) => log.read(visit, from),
     append: (_session, after, records) => writer.append(after, records),
     list: async () => [session],
     release: () => writer.release(),

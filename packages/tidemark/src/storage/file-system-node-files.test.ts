@@ -47,21 +47,22 @@ describe('removeAtExit', () => {
 
   function runChild(lines: string): void {
     execFileSync(process.execPath, [
+      '--conditions=tidemark-source',
       '--input-type=module',
       '-e',
-      `import { writeFileSync } from 'node:fs'\nimport { removeAtExit } from ${JSON.stringify(module)}\n${lines}`,
+      `import { writeFileSync } from 'node:fs'\nimport { nodeFiles } from ${JSON.stringify(module)}\nconst { removeAtExit } = nodeFiles\n${lines}`,
     ])
   }
 
   it.each([
     ['removes the file when the process ends', `removeAtExit(path, 'mine')`, false],
     [
-      'leaves one that holds something else by then',
+      'leaves a file whose content has changed',
       `removeAtExit(path, 'mine'); writeFileSync(path, 'theirs')`,
       true,
     ],
-    ['leaves one that was taken back', `removeAtExit(path, 'mine')()`, true],
-    ['takes no harm from one that is gone', `removeAtExit(path + 'x', 'mine')`, true],
+    ['leaves a file whose removal was cancelled', `removeAtExit(path, 'mine')()`, true],
+    ['does not fail for a file that is gone', `removeAtExit(path + 'x', 'mine')`, true],
   ])('%s', async (_name, code, isLeft) => {
     const path = join(root, 'file')
     writeFileSync(path, 'mine')

@@ -1,4 +1,9 @@
-import { constants, readFileSync, unlinkSync } from 'node:fs'
+/**
+ * The file operations that the journal and the blobs need. `nodeFiles` implements them with Node; `tidemark/testing` has
+ * an implementation that loses what was not synced. Expected results (no such file, name taken) are values; anything
+ * else throws the system's error with its `code`.
+ */
+import { type BigIntStats, constants, type Dirent, readFileSync, unlinkSync } from 'node:fs'
 import {
   type FileHandle,
   link,
@@ -13,16 +18,11 @@ import {
 import { dirname } from 'node:path'
 import { TidemarkError } from '@tidemark/core'
 
-/**
- * The few calls on files that the journal and the blobs need, as a plain interface: the real one is Node's,
- * and `tidemark/testing` has one that forgets what was not synced. What is expected (there is no such file,
- * there is one already) is a value; anything else throws the system's error with its `code`.
- */
 export interface FileFacts {
   readonly kind: 'file' | 'directory' | 'other'
   readonly sizeBytes: number
   readonly modifiedMs: number
-  /** The same for as long as it is the same file, under whatever name. */
+  /** Stays the same while it is the same file, under any name. */
   readonly identity: string
 }
 
@@ -32,39 +32,39 @@ export interface DirectoryEntry {
 }
 
 export interface OpenFile {
-  /** Fills `into` with the bytes from `position` on; tells how many there were, 0 at the end. */
+  /** Reads from `position` into `into`. Returns how many bytes were read; 0 at the end. */
   read(into: Uint8Array, position: number): Promise<number>
-  /** Writes behind the last byte; tells how many bytes were taken, perhaps fewer than given. */
+  /** Writes after the last byte. Returns how many bytes were written, perhaps fewer than given. */
   append(bytes: Uint8Array): Promise<number>
-  /** When it returns, the content is on the disk. Its name need not be: see `syncDirectory`. */
+  /** When it returns, the content is on disk. The name may not be: see `syncDirectory`. */
   sync(): Promise<void>
   facts(): Promise<FileFacts>
   close(): Promise<void>
 }
 
-/** `create` makes a new file, readable by its owner alone, and opens it to append. */
+/** `create` makes a new file that only its owner can read, and opens it for appending. */
 export type OpenPurpose = 'read' | 'append' | 'create'
 
 export interface FilePort {
-  /** Null where there is no such file; for `create`, where the name is taken. Never follows a symbolic link. */
+  /** Null if there is no such file; for `create`, if the name is taken. Never follows a symbolic link. */
   open(path: string, purpose: OpenPurpose): Promise<OpenFile | null>
-  /** Of the name itself: a symbolic link is `other`. Null where there is none. */
+  /** Facts about the name itself: a symbolic link is `other`. Null if there is none. */
   facts(path: string): Promise<FileFacts | null>
-  /** Replaces what has the name `to`, in one step. */
+  /** Replaces `to` atomically. */
   rename(from: string, to: string): Promise<void>
-  /** A second name for a file; false where `to` is taken. */
+  /** Adds a second name to a file. False if `to` is taken. */
   link(from: string, to: string): Promise<boolean>
-  /** False where there was no such file. */
+  /** False if there was no such file. */
   remove(path: string): Promise<boolean>
-  /** One directory, for its owner alone; false where there is one. The directory above it must be there. */
+  /** Makes one directory that only its owner can enter. False if it exists. The parent must exist. */
   makeDirectory(path: string): Promise<boolean>
-  /** When it returns, the names in the directory are on the disk. */
+  /** When it returns, the names in the directory are on disk. */
   syncDirectory(path: string): Promise<void>
-  /** In no order; empty where there is no such directory. */
+  /** In no particular order; empty if there is no such directory. */
   list(path: string): Promise<readonly DirectoryEntry[]>
-  /** Sets the time of the last change. */
+  /** Sets the modification time. */
   touch(path: string, atMs: number): Promise<void>
-  /** When the process ends, removes the file if it still holds `content`. The answer takes that back. */
+  /** When the process exits, removes the file if it still has `content`. Returns a function that cancels this. */
   removeAtExit(path: string, content: string): () => void
 }
 
@@ -73,42 +73,36 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-// Files that must not outlive the process. A killed process leaves them; whoever reads them has to see that.
+/** Files to remove when the process exits. A killed process leaves them; readers must recognize that. */
+const removals = new Map<string, string>()
 
-const contents = new Map<string, string>()
-
-/** One listener for all: many sessions may be open at once. */
-export function removeAtExit(path: string, content: string): () => void {
-  if (contents.size === 0) process.on('exit', removeAll)
-  contents.set(path, content)
+/** Uses one exit listener for all files: many sessions may be open at once. */
+function removeAtExit(path: string, content: string): () => void {
+  if (removals.size === 0) process.on('exit', removeRemaining)
+  removals.set(path, content)
   return () => {
-    if (contents.get(path) === content) contents.delete(path)
-    if (contents.size === 0) process.off('exit', removeAll)
+    if (removals.get(path) === content) removals.delete(path)
+    if (removals.size === 0) process.off('exit', removeRemaining)
   }
 }
 
-function removeAll(): void {
-  for (const [path, content] of contents) removeIfOurs(path, content)
+function removeRemaining(): void {
+  for (const [path, content] of removals)
+    try {
+      if (readFileSync(path, 'utf8') === content) unlinkSync(path)
+    } catch {
+      // Removed already or not accessible; at exit nothing can be done about it.
+    }
 }
 
-function removeIfOurs(path: string, content: string): void {
-  try {
-    if (readFileSync(path, 'utf8') === content) unlinkSync(path)
-  } catch {
-    // Gone already, or out of reach: nobody is left to tell.
-  }
-}
-
-// The file port of Node.
-
-// Absent on Windows, where a file is opened without them.
+// Windows does not have these flags.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
-const NO_WAITING = constants.O_NONBLOCK ?? 0
+const NON_BLOCKING = constants.O_NONBLOCK ?? 0
 
 const FLAGS: Readonly<Record<OpenPurpose, number>> = {
-  // A pipe in a log's place must not hang the reader.
-  read: constants.O_RDONLY | NO_FOLLOW | NO_WAITING,
-  append: constants.O_WRONLY | constants.O_APPEND | NO_FOLLOW | NO_WAITING,
+  // Without O_NONBLOCK, a pipe in place of a log would hang the reader.
+  read: constants.O_RDONLY | NO_FOLLOW | NON_BLOCKING,
+  append: constants.O_WRONLY | constants.O_APPEND | NO_FOLLOW | NON_BLOCKING,
   create: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW,
 }
 
@@ -117,80 +111,68 @@ const PRIVATE_DIRECTORY = 0o700
 
 export const nodeFiles: FilePort = {
   async open(path, purpose) {
-    const missing = purpose === 'create' ? 'EEXIST' : 'ENOENT'
-    const handle = await unless(missing, openFile(path, FLAGS[purpose], PRIVATE_FILE))
-    return handle === null ? null : opened(handle)
+    const expected = purpose === 'create' ? 'EEXIST' : 'ENOENT'
+    const handle = await nullOn(expected, openFile(path, FLAGS[purpose], PRIVATE_FILE))
+    return handle === null ? null : toOpenFile(handle)
   },
   async facts(path) {
-    const stats = await unless('ENOENT', lstat(path, { bigint: true }))
-    return stats === null ? null : factsOf(stats)
+    const stats = await nullOn('ENOENT', lstat(path, { bigint: true }))
+    return stats === null ? null : toFacts(stats)
   },
   rename,
-  link: async (from, to) => (await unless('EEXIST', link(from, to))) !== null,
-  remove: async (path) => (await unless('ENOENT', unlink(path))) !== null,
-  makeDirectory: async (path) => (await unless('EEXIST', mkdir(path, PRIVATE_DIRECTORY))) !== null,
+  link: async (from, to) => (await nullOn('EEXIST', link(from, to))) !== null,
+  remove: async (path) => (await nullOn('ENOENT', unlink(path))) !== null,
+  makeDirectory: async (path) => (await nullOn('EEXIST', mkdir(path, PRIVATE_DIRECTORY))) !== null,
   syncDirectory,
   async list(path) {
-    const entries = await unless('ENOENT', readdir(path, { withFileTypes: true }))
+    const entries = await nullOn('ENOENT', readdir(path, { withFileTypes: true }))
     return entries === null
       ? []
-      : entries.map((entry): DirectoryEntry => ({ name: entry.name, kind: kindOf(entry) }))
+      : entries.map((entry): DirectoryEntry => ({ name: entry.name, kind: fileKind(entry) }))
   },
   touch: (path, atMs) => utimes(path, atMs / 1000, atMs / 1000),
   removeAtExit,
 }
 
-function opened(handle: FileHandle): OpenFile {
+function toOpenFile(handle: FileHandle): OpenFile {
   return {
     read: async (into, position) => (await handle.read(into, 0, into.length, position)).bytesRead,
     append: async (bytes) => (await handle.write(bytes)).bytesWritten,
-    // Enough: it also makes the new size durable.
+    // Sufficient: it makes the new size durable too.
     sync: () => handle.datasync(),
-    facts: async () => factsOf(await handle.stat({ bigint: true })),
+    facts: async () => toFacts(await handle.stat({ bigint: true })),
     close: () => handle.close(),
   }
 }
 
 async function syncDirectory(path: string): Promise<void> {
-  // Windows cannot open a directory, and needs no sync of one.
+  // Windows cannot open a directory and does not need to sync one.
   if (process.platform === 'win32') return
   const handle = await openFile(path, constants.O_RDONLY)
   try {
-    // Some network file systems have no such call.
-    await unless('EINVAL', handle.sync())
+    // Some network file systems do not support it.
+    await nullOn('EINVAL', handle.sync())
   } finally {
     await handle.close()
   }
 }
 
-interface Stats extends Kind {
-  readonly size: bigint
-  readonly mtimeMs: bigint
-  readonly dev: bigint
-  readonly ino: bigint
-}
-
-interface Kind {
-  isFile(): boolean
-  isDirectory(): boolean
-}
-
-function factsOf(stats: Stats): FileFacts {
+function toFacts(stats: BigIntStats): FileFacts {
   return {
-    kind: kindOf(stats),
+    kind: fileKind(stats),
     sizeBytes: Number(stats.size),
     modifiedMs: Number(stats.mtimeMs),
     identity: `${stats.dev}-${stats.ino}`,
   }
 }
 
-function kindOf(entry: Kind): FileFacts['kind'] {
+function fileKind(entry: Pick<Dirent, 'isFile' | 'isDirectory'>): FileFacts['kind'] {
   if (entry.isFile()) return 'file'
   return entry.isDirectory() ? 'directory' : 'other'
 }
 
-/** The outcome, or null where it failed with `code`. */
-async function unless<T>(code: string, outcome: Promise<T>): Promise<T | null> {
+/** The outcome, or null if it failed with `code`. */
+async function nullOn<T>(code: string, outcome: Promise<T>): Promise<T | null> {
   try {
     return await outcome
   } catch (error) {
@@ -199,25 +181,12 @@ async function unless<T>(code: string, outcome: Promise<T>): Promise<T | null> {
   }
 }
 
-// Directories that are there and stay there: made for their owner alone, their names on the disk.
-
+/** Makes the directory and its parents, for their owner alone, with durable names. */
 export async function ensureDirectory(files: FilePort, path: string): Promise<void> {
-  if (await madeWithParents(files, path)) await files.syncDirectory(dirname(path))
+  if (await makeWithParents(files, path)) await files.syncDirectory(dirname(path))
 }
 
-/**
- * Makes the names of `path` and of the directories above it up to `top` durable, also where an earlier
- * process made them and went down before it did. A directory that we may not read is its owner's business.
- */
-export async function syncNames(files: FilePort, path: string, top: string): Promise<void> {
-  const above = dirname(path)
-  if (path !== top && above !== path) await syncNames(files, above, top)
-  await files.syncDirectory(above).catch((error: unknown) => {
-    if (errorCode(error) !== 'EACCES' && errorCode(error) !== 'EPERM') throw error
-  })
-}
-
-async function madeWithParents(files: FilePort, path: string): Promise<boolean> {
+async function makeWithParents(files: FilePort, path: string): Promise<boolean> {
   try {
     return await files.makeDirectory(path)
   } catch (error) {
@@ -227,13 +196,25 @@ async function madeWithParents(files: FilePort, path: string): Promise<boolean> 
   }
 }
 
-/** Broken I/O, in one line: what was being done, to what, and what the system said. */
+/**
+ * Makes the names of `path` and of its parents up to `top` durable: an earlier process may have made them and died
+ * before it synced. A directory that we may not read is skipped.
+ */
+export async function syncNames(files: FilePort, path: string, top: string): Promise<void> {
+  const parent = dirname(path)
+  if (path !== top && parent !== path) await syncNames(files, parent, top)
+  await files.syncDirectory(parent).catch((error: unknown) => {
+    if (errorCode(error) !== 'EACCES' && errorCode(error) !== 'EPERM') throw error
+  })
+}
+
+/** An `io-failed` error: what was being done, to what, and the system's message. A `TidemarkError` is returned as it is. */
 export function ioFailed(
   what: string,
   cause: unknown,
   details: Readonly<Record<string, unknown>>,
 ): TidemarkError {
   if (cause instanceof TidemarkError) return cause
-  const said = cause instanceof Error ? cause.message : String(cause)
-  return new TidemarkError('io-failed', `Could not ${what}: ${said}`, { cause, details })
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new TidemarkError('io-failed', `Could not ${what}: ${reason}`, { cause, details })
 }

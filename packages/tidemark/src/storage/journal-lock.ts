@@ -1,15 +1,15 @@
-/** One writer a session: a lock file beside the log, held from the first append until it is let go. */
+/** One writer per session: a lock file beside the log, held from the first append until it is released. */
 
 import { basename, dirname, join } from 'node:path'
-import { type Clock, type Ids, isObject } from '@tidemark/core'
+import { type Clock, type Ids, isObject, readJson } from '@tidemark/core'
 import type { Processes, ProcessMark } from '../platform/processes.ts'
 import { createWhole, readWhole, replaceWhole } from './atomic-file.ts'
 import type { FileFacts, FilePort } from './file-system.ts'
 
 export interface HeldLock {
-  /** False once another writer took it over, or somebody removed it. */
+  /** False once another writer took the lock over or the file was removed. */
   stillStands(): Promise<boolean>
-  /** Shows other machines that the holder lives. */
+  /** Shows other machines that the holder is alive. */
   beat(): void
   release(): Promise<void>
 }
@@ -23,64 +23,72 @@ export interface Refusal {
 
 export type LockAttempt = { readonly ok: true; readonly lock: HeldLock } | Refusal
 
-/** More than ever collide: each turn of the loop means that another writer just came or went. */
-const ATTEMPTS = 20
+export interface LockPlace {
+  readonly session: string
+  readonly path: string
+  readonly files: FilePort
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly processes: Processes
+  /** Name of this program, shown to a writer that is refused. */
+  readonly program: string
+  /** How long a holder whose process cannot be checked (on another machine) may be silent before it counts as gone. */
+  readonly staleLockMs: number
+}
 
+/** More than ever collide: each iteration means that another writer has just come or gone. */
+const MAX_ATTEMPTS = 20
+
+/** Takes the lock if it is free or its holder is gone; otherwise says who holds it. Never waits. */
 export async function takeLock(place: LockPlace): Promise<LockAttempt> {
   const mine = newOwner(place)
   let seen: SeenLock | null = null
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    if (await createWhole(place.files, place.path, bytesOf(mine)))
-      return { ok: true, lock: hold(place, mine) }
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    if (await createWhole(place.files, place.path, encodeOwner(mine)))
+      return { ok: true, lock: holdLock(place, mine) }
     seen = (await seeLock(place)) ?? seen
     if (seen === null) continue
-    // Over a network a link may be made and its answer lost.
-    if (seen.mark === mine.token) return { ok: true, lock: hold(place, mine) }
-    if (!isStale(place, seen)) return refused(place, seen)
-    const taken = await succeed(place, { seen, heir: mine }, (again) => takeOver(place, mine, again))
-    if (taken.outcome === 'done') return { ok: true, lock: hold(place, mine) }
-    if (taken.outcome === 'busy') return refused(place, taken.by)
+    // Over a network a link may be created although its answer was lost.
+    if (seen.mark === mine.token) return { ok: true, lock: holdLock(place, mine) }
+    if (!isStale(place, seen)) return lockedBy(place, seen)
+    const takeover = await succeed(place, seen.mark, mine, async (current) => {
+      // Checked again: a holder that was only slow may have shown that it is alive.
+      if (!isStale(place, current)) return false
+      await replaceWhole(place.files, place.path, { bytes: encodeOwner(mine), durable: false })
+      return true
+    })
+    if (takeover.outcome === 'done') return { ok: true, lock: holdLock(place, mine) }
+    if (takeover.outcome === 'busy') return lockedBy(place, takeover.by)
   }
-  return refused(place, seen ?? { owner: null, mark: '', modifiedMs: place.clock.now(), identity: '' })
+  return lockedBy(place, seen ?? { owner: null, mark: '', modifiedMs: place.clock.now(), identity: '' })
 }
 
-/** Looks once more: a holder that was only slow may have shown itself. */
-async function takeOver(place: LockPlace, mine: LockOwner, seen: SeenLock): Promise<boolean> {
-  if (!isStale(place, seen)) return false
-  await replaceWhole(place.files, place.path, { bytes: bytesOf(mine), durable: false })
-  return true
-}
-
-function refused(place: LockPlace, seen: SeenLock): Refusal {
-  return { ok: false, reason: 'locked', owner: nameOwner(seen.owner), message: refusal(place, seen) }
-}
-
-function hold(place: LockPlace, mine: LockOwner): HeldLock {
+function holdLock(place: LockPlace, mine: LockOwner): HeldLock {
   const { files, clock, path, staleLockMs } = place
   const everyMs = Math.max(1, Math.floor(staleLockMs / 5))
-  const forget = files.removeAtExit(path, encodeOwner(mine))
+  const cancelRemoval = files.removeAtExit(path, encodeOwner(mine).toString())
   let beatAt = clock.now()
   function beat(): void {
     const now = clock.now()
     if (now - beatAt < everyMs) return
     beatAt = now
-    // A missed beat is made up for by the next, and a lost lock shows before the next write.
+    // The next beat makes up for a missed one, and a lost lock is noticed before the next write.
     files.touch(path, now).catch(() => {})
   }
   const timer = setInterval(beat, Math.min(everyMs, 60_000)).unref()
   return {
-    stillStands: watch(place, mine),
+    stillStands: createOwnershipCheck(place, mine),
     beat,
     async release() {
       clearInterval(timer)
-      await letGo(place, mine)
-      forget()
+      await removeLock(place, mine)
+      cancelRemoval()
     },
   }
 }
 
-/** Looks inside only when the file is not the very one it last looked into: this is asked before every write. */
-function watch(place: LockPlace, mine: LockOwner): () => Promise<boolean> {
+/** Runs before every write, so it reads the file only if its facts differ from those of the last check. */
+function createOwnershipCheck(place: LockPlace, mine: LockOwner): () => Promise<boolean> {
   let ours: Pick<FileFacts, 'identity' | 'modifiedMs'> | null = null
   return async () => {
     const facts = await place.files.facts(place.path)
@@ -92,35 +100,36 @@ function watch(place: LockPlace, mine: LockOwner): () => Promise<boolean> {
   }
 }
 
-/** Takes part in the succession too, so that it never removes the lock of one that followed. */
-async function letGo(place: LockPlace, mine: LockOwner): Promise<void> {
+/** Claims the lock like a takeover does, so that it never removes the lock of a later holder. */
+async function removeLock(place: LockPlace, mine: LockOwner): Promise<void> {
   const seen = await seeLock(place)
   if (seen?.mark !== mine.token) return
-  await succeed(place, { seen, heir: newOwner(place) }, () => place.files.remove(place.path))
+  await succeed(place, seen.mark, newOwner(place), () => place.files.remove(place.path))
 }
 
-// Who may change a lock that is there. The right to follow a hold belongs to whoever creates the one file
-// named after its token, so of many that find the same dead writer one follows it; and because tokens are
-// never used twice, a slow one that acts on old news holds a right to nothing and can harm no newer lock. A
-// claimant that died is followed in the same way as the holder.
+/** `moved`: the lock is no longer the one that was seen. `busy`: another process is changing it. */
+type Succession = { readonly outcome: 'done' | 'moved' } | { readonly outcome: 'busy'; readonly by: SeenLock }
 
-/** `moved`: the lock is no longer what was seen. `busy`: another claimant is at it. */
-export type Succession =
-  | { readonly outcome: 'done' | 'moved' }
-  | { readonly outcome: 'busy'; readonly by: SeenLock }
-
-/** Runs `act` while nobody else may change the lock, if it is still the one `seen`. It tells whether it changed it. */
-export async function succeed(
+/**
+ * Runs `change` while no other process may change the lock, if the lock is still the one with `mark`. `change` returns
+ * whether it changed the lock.
+ *
+ * The right to change a lock belongs to the process that creates the one claim file named after its token. So of many
+ * processes that find the same dead writer, one takes over. Tokens are never reused: a slow process that acts on an old
+ * reading claims a lock that is gone and cannot harm a newer one. A claimant that died is succeeded in the same way.
+ */
+async function succeed(
   place: LockPlace,
-  hold: { readonly seen: SeenLock; readonly heir: LockOwner },
-  act: (seen: SeenLock) => Promise<boolean>,
+  mark: string,
+  claimant: LockOwner,
+  change: (current: SeenLock) => Promise<boolean>,
 ): Promise<Succession> {
-  const claim = await claimAfter(place, hold.seen.mark, hold.heir)
+  const claim = await createClaim(place, mark, claimant)
   if (claim === null) return { outcome: 'moved' }
   if (claim.by !== null) return { outcome: 'busy', by: claim.by }
   try {
-    const again = await seeLock(place)
-    if (again?.mark !== hold.seen.mark || !(await act(again))) return { outcome: 'moved' }
+    const current = await seeLock(place)
+    if (current?.mark !== mark || !(await change(current))) return { outcome: 'moved' }
     for (const path of claim.dead) await place.files.remove(path)
     return { outcome: 'done' }
   } finally {
@@ -130,48 +139,42 @@ export async function succeed(
 
 interface Claim {
   readonly path: string
-  /** The claims of those that died before they could use them. */
+  /** Claim files of processes that died before they could use them. */
   readonly dead: readonly string[]
+  /** The process whose claim is in the way; null if the claim is ours. */
   readonly by: SeenLock | null
 }
 
-/** Null where a claim in the way was gone again: things are moving, look anew. */
-async function claimAfter(
+/** Null if a claim in the way has disappeared: the lock is changing and must be read again. */
+async function createClaim(
   place: LockPlace,
   mark: string,
-  heir: LockOwner,
+  claimant: LockOwner,
   dead: readonly string[] = [],
 ): Promise<Claim | null> {
   const path = join(dirname(place.path), `.${basename(place.path)}.after-${mark}`)
-  if (await createWhole(place.files, path, bytesOf(heir))) return { path, dead, by: null }
+  if (await createWhole(place.files, path, encodeOwner(claimant))) return { path, dead, by: null }
   const other = await seeLock(place, path)
   if (other === null || dead.includes(path)) return null
   if (!isStale(place, other)) return { path, dead, by: other }
-  return claimAfter(place, other.mark, heir, [...dead, path])
+  return createClaim(place, other.mark, claimant, [...dead, path])
 }
 
-// Reads lock files, judges whether their owners are gone, and says who is in the way.
-
-export interface LockSettings {
-  readonly files: FilePort
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly processes: Processes
-  /** Named to whoever is refused. */
-  readonly program: string
-  /** How long a holder that cannot be asked (another machine's) may be silent before it counts as gone. */
-  readonly staleLockMs: number
+/** A lock file as it was read. */
+interface SeenLock {
+  /** Null if the content cannot be read. */
+  readonly owner: LockOwner | null
+  /** Identifies what was read: the token, or the file itself if it has none. */
+  readonly mark: string
+  readonly modifiedMs: number
+  /** Identity of the file. */
+  readonly identity: string
 }
 
-export interface LockPlace extends LockSettings {
-  readonly session: string
-  readonly path: string
-}
-
-/** A file without content is being written or was lost in a crash; the first takes no time. */
+/** A file without content is being written, which takes no time, or lost its content in a crash. */
 const UNREADABLE_MS = 10_000
 
-export async function seeLock(place: LockPlace, path: string = place.path): Promise<SeenLock | null> {
+async function seeLock(place: LockPlace, path: string = place.path): Promise<SeenLock | null> {
   const file = await readWhole(place.files, path)
   if (file === null) return null
   const { bytes, facts } = file
@@ -180,64 +183,49 @@ export async function seeLock(place: LockPlace, path: string = place.path): Prom
   return { owner, mark, modifiedMs: facts.modifiedMs, identity: facts.identity }
 }
 
-export function isStale(place: LockPlace, { owner, modifiedMs }: SeenLock): boolean {
+function isStale(place: LockPlace, { owner, modifiedMs }: SeenLock): boolean {
   const silentMs = place.clock.now() - modifiedMs
   if (owner === null) return silentMs > UNREADABLE_MS
-  const fate = place.processes.fateOf(owner)
-  return fate === 'gone' || (fate === 'unknown' && silentMs > place.staleLockMs)
+  const status = place.processes.fateOf(owner)
+  return status === 'gone' || (status === 'unknown' && silentMs > place.staleLockMs)
 }
 
-export function newOwner({ ids, clock, processes, program }: LockSettings): LockOwner {
-  const { pid, host, processStart, pidSpace } = processes.own
-  const since = new Date(clock.now()).toISOString()
-  return { pid, host, processStart, pidSpace, token: ids.next('lock'), since, program }
-}
-
-export function bytesOf(owner: LockOwner): Uint8Array {
-  return Buffer.from(encodeOwner(owner))
-}
-
-/** One line: who, since when, what to do. */
-export function refusal(place: LockPlace, seen: SeenLock): string {
-  const { owner } = seen
+/** Says who holds the session, since when, and what to do about it. */
+function lockedBy(place: LockPlace, { owner, modifiedMs }: SeenLock): Refusal {
+  const name =
+    owner === null ? 'an unknown writer' : `${owner.program} (process ${owner.pid} on ${owner.host})`
   const since = owner === null ? '' : ` since ${owner.since}`
-  return `Session "${place.session}" is open for writing by ${nameOwner(owner)}${since}: ${advice(place, seen)}`
-}
-
-function advice(place: LockPlace, { owner, modifiedMs }: SeenLock): string {
+  const message = `Session "${place.session}" is open for writing by ${name}${since}: `
+  const blocked = { ok: false, reason: 'locked', owner: name } as const
   if (owner !== null && place.processes.fateOf(owner) === 'running')
-    return 'close it there first, or work in another session.'
+    return { ...blocked, message: `${message}close it there first, or work in another session.` }
   const free = new Date(modifiedMs + (owner === null ? UNREADABLE_MS : place.staleLockMs)).toISOString()
-  return `close it there first; if that writer is gone, the session is free after ${free}, or at once if you remove ${place.path}.`
+  const advice = `close it there first; if that writer is gone, the session is free after ${free}, or at once if you remove ${place.path}.`
+  return { ...blocked, message: message + advice }
 }
 
-// What a lock file says: who holds the session, since when, and how to tell whether it still does.
-
-export interface LockOwner extends ProcessMark {
-  /** Names this hold of the lock, and no other. */
+/** The content of a lock file. */
+interface LockOwner extends ProcessMark {
+  /** Identifies this hold of the lock; never reused. */
   readonly token: string
   readonly since: string
   readonly program: string
 }
 
-/** A lock as found. */
-export interface SeenLock {
-  /** Null where the file says nothing that can be read. */
-  readonly owner: LockOwner | null
-  /** Names what was seen: the token, or, of a file that has none, the file itself. */
-  readonly mark: string
-  readonly modifiedMs: number
-  /** Of the file it is written in. */
-  readonly identity: string
+function newOwner({ ids, clock, processes, program }: LockPlace): LockOwner {
+  const { pid, host, processStart, pidSpace } = processes.own
+  const since = new Date(clock.now()).toISOString()
+  return { pid, host, processStart, pidSpace, token: ids.next('lock'), since, program }
 }
 
-/** One line, so that it is whole or unreadable. */
-export function encodeOwner(owner: LockOwner): string {
-  return `${JSON.stringify(owner)}\n`
+/** One line, so that it is either complete or unreadable. */
+function encodeOwner(owner: LockOwner): Buffer {
+  return Buffer.from(`${JSON.stringify(owner)}\n`)
 }
 
+/** Null if the text is not the content of a lock file. */
 export function decodeOwner(text: string): LockOwner | null {
-  const value = parse(text)
+  const value = readJson(text)
   if (!isObject(value)) return null
   const { pid, host, token, since, program, processStart, pidSpace } = value
   if (typeof pid !== 'number' || !isToken(token)) return null
@@ -248,14 +236,9 @@ export function decodeOwner(text: string): LockOwner | null {
     token,
     since,
     program,
-    processStart: textOrNull(processStart),
-    pidSpace: textOrNull(pidSpace),
+    processStart: typeof processStart === 'string' ? processStart : null,
+    pidSpace: typeof pidSpace === 'string' ? pidSpace : null,
   }
-}
-
-/** Who it is, for one line of text. */
-export function nameOwner(owner: LockOwner | null): string {
-  return owner === null ? 'an unknown writer' : `${owner.program} (process ${owner.pid} on ${owner.host})`
 }
 
 /** A token becomes part of a file name. */
@@ -263,19 +246,7 @@ function isToken(token: unknown): token is string {
   return typeof token === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(token)
 }
 
-/** It becomes part of a line that a person reads. */
+/** Text that is safe in a one-line message: short, without control characters. */
 export function isPlain(text: unknown): text is string {
   return typeof text === 'string' && text.length <= 200 && !/\p{Cc}/u.test(text)
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === 'string' ? value : null
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }

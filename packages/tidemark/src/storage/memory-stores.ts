@@ -1,10 +1,10 @@
-/** A journal in memory. It keeps texts, not objects, so that nobody shares what only a file would part. */
+/** A journal and blobs in memory. The journal keeps JSON text, so that callers share no objects with it, as with a file. */
 import type { AppendOutcome, BlobStore, Journal, SessionRecord } from '@tidemark/core'
 import { blobBytes, blobId } from './blob-folder.ts'
 import { checkAfter, checkFrom, checkVisit, draftsOf, stamp } from './new-records.ts'
 import { checkSessionId } from './paths.ts'
 
-/** Sessions that several journals, standing for several processes, can work on. */
+/** Sessions that several journals can share, as several processes would. */
 export type MemoryStore = Map<string, MemorySession>
 
 interface MemorySession {
@@ -26,33 +26,33 @@ export function createMemoryJournal(store: MemoryStore = new Map()): Journal {
       checkSessionId(session)
       checkAfter(after)
       const drafts = draftsOf(records)
-      const kept = store.get(session) ?? { lines: [], holder: null }
-      if (kept.holder !== null && kept.holder !== journal) return refused(session)
-      store.set(session, kept)
-      kept.holder = journal
-      const position = kept.lines.length
+      const stored = store.get(session) ?? { lines: [], holder: null }
+      if (stored.holder !== null && stored.holder !== journal) return lockedOutcome(session)
+      store.set(session, stored)
+      stored.holder = journal
+      const position = stored.lines.length
       if (after !== position) return { ok: false, reason: 'conflict', position }
       const { text, records: stamped } = stamp(drafts, position)
-      kept.lines.push(...text.split('\n').slice(0, -1))
-      return { ok: true, position: kept.lines.length, records: stamped }
+      stored.lines.push(...text.split('\n').slice(0, -1))
+      return { ok: true, position: stored.lines.length, records: stamped }
     },
     list: async () => [...store].filter(([, { lines }]) => lines.length > 0).map(([session]) => session),
     async release(session) {
       checkSessionId(session)
-      const kept = store.get(session)
-      if (kept?.holder === journal) kept.holder = null
+      const stored = store.get(session)
+      if (stored?.holder === journal) stored.holder = null
     },
   }
   return journal
 }
 
-function refused(session: string): AppendOutcome {
+function lockedOutcome(session: string): AppendOutcome {
   const owner = 'another journal'
   const message = `Session "${session}" is open for writing by ${owner}: release it there first.`
   return { ok: false, reason: 'locked', owner, message }
 }
 
-/** Blobs in memory, under the ids that the folder gives them. */
+/** Blobs in memory, with the same ids as in a blob folder. */
 export function createMemoryBlobs(): BlobStore {
   const blobs = new Map<string, Uint8Array>()
   return {

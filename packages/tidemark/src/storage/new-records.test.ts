@@ -52,7 +52,7 @@ describe('draftsOf', () => {
     expect(() => draftsOf(undefined as never)).toThrow(
       expect.objectContaining({
         code: 'bad-record',
-        message: 'Records are appended as a list, and undefined is none. Nothing was written.',
+        message: 'Records must be a list, found undefined. Nothing was written.',
       }),
     )
     expect(() => draftsOf(new Array(1))).toThrow('Record 0 cannot be appended: a record is an object')
@@ -137,27 +137,27 @@ describe('a journal', () => {
     [
       { home: 'here' },
       'bad-home',
-      'The home is "here": it has to be an absolute path. Give one, or leave it out.',
+      'The home is "here"; expected an absolute path. Give one, or leave it out.',
     ],
     [
       { staleLockMs: -5 },
       'bad-option',
-      'staleLockMs is -5: it has to be a number of milliseconds from 1 to 1000000000000.',
+      'staleLockMs is -5; expected a number of milliseconds from 1 to 1000000000000.',
     ],
     [
       { staleLockMs: Number.POSITIVE_INFINITY },
       'bad-option',
-      'staleLockMs is Infinity: it has to be a number of milliseconds from 1 to 1000000000000.',
+      'staleLockMs is Infinity; expected a number of milliseconds from 1 to 1000000000000.',
     ],
     [
       { staleLockMs: '5' as never },
       'bad-option',
-      'staleLockMs is "5": it has to be a number of milliseconds from 1 to 1000000000000.',
+      'staleLockMs is "5"; expected a number of milliseconds from 1 to 1000000000000.',
     ],
     [
       { program: 'two\nlines' },
       'bad-option',
-      'program is "two\\nlines": it has to be a name of at most 200 characters, all on one line.',
+      'program is "two\\nlines"; expected a name of at most 200 characters, all on one line.',
     ],
   ])('with %j is refused', (options, code, message) => {
     expect(() => createFileJournal({ home: '/home', ...options })).toThrow(
@@ -165,15 +165,15 @@ describe('a journal', () => {
     )
   })
 
-  it('says which argument is wrong, and what it has to be', async () => {
+  it('says which argument is wrong and what was expected', async () => {
     const journal = createFileJournal({ home: '/home', files: createForgetfulFiles() })
     await expect(journal.append('s', undefined as never, [])).rejects.toMatchObject({
       code: 'bad-option',
-      message: 'after is undefined: it has to be the position to append behind, 0 in an empty session.',
+      message: 'after is undefined; expected the position to append after, 0 in an empty session.',
     })
     await expect(journal.read('s', () => {}, -1)).rejects.toMatchObject({
       code: 'bad-option',
-      message: 'from is -1: it has to be the position to read on from, a whole number from 0 on.',
+      message: 'from is -1; expected the position to read from, an integer from 0.',
     })
     await expect(journal.acquire(null as never)).rejects.toMatchObject({ code: 'bad-session-id' })
   })

@@ -1,4 +1,4 @@
-/** From new records to the lines of a log: checked, stamped with their positions, one line each. */
+/** New records to the lines of a log: checked, numbered, one line each. Also checks the arguments of journal calls. */
 import {
   type Decoded,
   decodeRecord,
@@ -9,28 +9,35 @@ import {
   MAX_DEPTH,
   type NewRecord,
   type SessionRecord,
+  show,
   TidemarkError,
 } from '@tidemark/core'
-import { show } from '../platform/argument-errors.ts'
 import { isPlain } from './journal-lock.ts'
 
-/** Records as they will be written, but for their positions. Taken when they are handed in: they may change later. */
+/** A record as it will be written, without its position. Copied on arrival, since the caller may change it later. */
 export interface Draft {
   readonly record: SessionRecord
   readonly json: string
 }
 
-/** Refuses what would not come back from the log as it is. */
+/** Throws `bad-record` for a record that would not read back from the log unchanged. */
 export function draftsOf(records: readonly NewRecord[]): readonly Draft[] {
-  if (!Array.isArray(records)) throw notAList(records)
+  if (!Array.isArray(records))
+    throw new TidemarkError(
+      'bad-record',
+      `Records must be a list, found ${show(records)}. Nothing was written.`,
+    )
   return Array.from(records, (given: unknown, index) => {
     const read = readNewRecord(given)
-    if (!read.ok) throw badRecord(index, read.why)
+    if (!read.ok) {
+      const message = `Record ${index} cannot be appended: ${read.why}. Nothing was written.`
+      throw new TidemarkError('bad-record', message, { details: { index, why: read.why } })
+    }
     return { record: read.record, json: JSON.stringify(read.record) }
   })
 }
 
-/** The lines' text and the records as they read back, from `position` on. A lone record needs no batch. */
+/** The text of the lines and the records as they will read back, numbered after `position`. A single record has no batch. */
 export function stamp(
   drafts: readonly Draft[],
   position: number,
@@ -46,44 +53,34 @@ export function stamp(
   return { text, records }
 }
 
-function notAList(given: unknown): TidemarkError {
-  const message = `Records are appended as a list, and ${show(given)} is none. Nothing was written.`
-  return new TidemarkError('bad-record', message)
-}
-
-function badRecord(index: number, why: string): TidemarkError {
-  return new TidemarkError('bad-record', `Record ${index} cannot be appended: ${why}. Nothing was written.`, {
-    details: { index, why },
-  })
-}
-
-// What a record has to be to be appended: whole, and the same when it is read back. Reading takes less.
-
 type Fields = { readonly [field: string]: unknown }
 
-/** The record without position and batch, which are the journal's to give; or why it cannot be appended. */
+/**
+ * The record without position and batch, which the journal assigns, or why it cannot be appended. Stricter than reading a
+ * log: every field must be complete and read back unchanged.
+ */
 export function readNewRecord(given: unknown): Decoded {
   if (!isObject(given)) return { ok: false, why: 'a record is an object' }
   const { seq: _seq, batch: _batch, ...fields } = given
   if (isTooDeep(fields)) return { ok: false, why: TOO_DEEP }
   const decoded = decodeRecord(fields)
   if (!decoded.ok) return decoded
-  const why = problemOf(decoded.record, fields) ?? noteProblem(decoded.note)
+  const why = findProblem(decoded.record, fields, decoded.note)
   return why === null ? decoded : { ok: false, why }
 }
 
 const TOO_DEEP = `it is nested more than ${MAX_DEPTH} levels deep, or in itself`
 
-function problemOf(record: SessionRecord, fields: Fields): string | null {
+function findProblem(record: SessionRecord, fields: Fields, note: string | undefined): string | null {
   if (record.type === 'tidemark') return 'the type tidemark is for headers'
-  return linkProblem(record, fields) ?? rawBlocksProblem(fields.rawBlocks) ?? valueProblem(fields)
-}
-
-function noteProblem(note: string | undefined): string | null {
+  const problem = linkProblem(record, fields) ?? rawBlocksProblem(fields.rawBlocks)
+  if (problem !== null) return problem
+  const path = firstNonJson(fields)
+  if (path !== null) return `${path} is not a JSON value`
   return note === undefined ? null : `it would not be read back as it is: ${note}`
 }
 
-/** A line of another tool may lack them; one of ours never does. */
+/** A line of another tool may lack these fields; a line of ours never does. */
 function linkProblem(record: SessionRecord, { parentUuid, timestamp, sessionId }: Fields): string | null {
   if (!isKnown(record)) return null
   if (parentUuid === undefined) return 'parentUuid is the uuid it follows, or null where it follows nothing'
@@ -102,47 +99,40 @@ function isRawBlock(value: unknown): boolean {
   return Number.isSafeInteger(value.index) && Number(value.index) >= 0
 }
 
-function valueProblem(fields: Fields): string | null {
-  const path = firstNonJson(fields)
-  return path === null ? null : `${path} is not a JSON value`
-}
-
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 
-// What callers hand in, checked at the door: a wrong argument is told at once and in words.
-
-/** Any number: one that the log is not at is a conflict, not a mistake. */
+/** Any number is valid: a position that the log is not at is a conflict, not a wrong argument. */
 export function checkAfter(after: unknown): void {
   if (typeof after === 'number') return
-  refuse('after', after, 'the position to append behind, 0 in an empty session')
+  throwBadOption('after', after, 'the position to append after, 0 in an empty session')
 }
 
 export function checkFrom(from: unknown): void {
   if (Number.isSafeInteger(from) && Number(from) >= 0) return
-  refuse('from', from, 'the position to read on from, a whole number from 0 on')
+  throwBadOption('from', from, 'the position to read from, an integer from 0')
 }
 
 export function checkVisit(visit: unknown): void {
-  if (typeof visit !== 'function') refuse('visit', visit, 'a function that takes records')
+  if (typeof visit !== 'function') throwBadOption('visit', visit, 'a function that takes records')
 }
 
-/** Written into the lock: a name that nobody could read there would make the lock worthless. */
+/** The name goes into the lock file, where an unreadable name would make the whole lock unreadable. */
 export function checkProgram(program: string): string {
   if (isPlain(program)) return program
-  return refuse('program', program, 'a name of at most 200 characters, all on one line')
+  return throwBadOption('program', program, 'a name of at most 200 characters, all on one line')
 }
 
-/** Thirty years. It is added to a time, which has an end. */
-const LONGEST_MS = 1e12
+/** Thirty years. It is added to a date, and dates have a maximum. */
+const MAX_STALE_LOCK_MS = 1e12
 
 export function checkStaleLock(ms: number): number {
-  if (typeof ms === 'number' && ms >= 1 && ms <= LONGEST_MS) return ms
-  return refuse('staleLockMs', ms, `a number of milliseconds from 1 to ${LONGEST_MS}`)
+  if (typeof ms === 'number' && ms >= 1 && ms <= MAX_STALE_LOCK_MS) return ms
+  return throwBadOption('staleLockMs', ms, `a number of milliseconds from 1 to ${MAX_STALE_LOCK_MS}`)
 }
 
-function refuse(name: string, given: unknown, expected: string): never {
-  const message = `${name} is ${show(given)}: it has to be ${expected}.`
+function throwBadOption(name: string, given: unknown, expected: string): never {
+  const message = `${name} is ${show(given)}; expected ${expected}.`
   throw new TidemarkError('bad-option', message, { details: { name, given } })
 }

@@ -26,11 +26,11 @@ describe('tidemarkHome', () => {
   it.each<[HomeVariables, string]>([
     [
       { TIDEMARK_HOME: 'here' },
-      'TIDEMARK_HOME is "here": it has to be an absolute path. Set it to one, or unset it.',
+      'TIDEMARK_HOME is "here"; expected an absolute path. Set it to one, or unset it.',
     ],
     [
       { XDG_DATA_HOME: '~/x' },
-      'XDG_DATA_HOME is "~/x": it has to be an absolute path. Set it to one, or unset it.',
+      'XDG_DATA_HOME is "~/x"; expected an absolute path. Set it to one, or unset it.',
     ],
   ])('%j is refused in one line', (variables, message) => {
     expect(() => tidemarkHome(variables, '/u')).toThrow(
@@ -45,10 +45,10 @@ describe('a home that is given', () => {
   })
 
   it.each<[unknown, string]>([
-    ['here', 'The home is "here": it has to be an absolute path. Give one, or leave it out.'],
-    ['', 'The home is "": it has to be an absolute path. Give one, or leave it out.'],
-    [7, 'The home is 7: it has to be an absolute path. Give one, or leave it out.'],
-    [null, 'The home is null: it has to be an absolute path. Give one, or leave it out.'],
+    ['here', 'The home is "here"; expected an absolute path. Give one, or leave it out.'],
+    ['', 'The home is ""; expected an absolute path. Give one, or leave it out.'],
+    [7, 'The home is 7; expected an absolute path. Give one, or leave it out.'],
+    [null, 'The home is null; expected an absolute path. Give one, or leave it out.'],
   ])('as %j is refused in one line', (home, message) => {
     expect(() => homeOr(home as string)).toThrow(expect.objectContaining({ code: 'bad-home', message }))
   })
@@ -106,7 +106,7 @@ describe('a session id', () => {
   it('that is refused hears the rule', () => {
     expect(() => checkSessionId(123)).toThrow('123 cannot be a session id: use 1 to 128 letters')
     expect(() => checkSessionId('../x')).toThrow(
-      '"../x" cannot be a session id: use 1 to 128 letters, digits, dots, hyphens and underscores, beginning with a letter or digit, without two dots in a row or one at the end, not ending in .jsonl or .lock, and not a device name of Windows (con, nul, com1 …).',
+      '"../x" cannot be a session id: use 1 to 128 letters, digits, dots, hyphens and underscores, beginning with a letter or digit, without two dots in a row or one at the end, not ending in .jsonl or .lock, and not a Windows device name (con, nul, com1 …).',
     )
   })
 

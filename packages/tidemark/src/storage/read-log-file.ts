@@ -1,4 +1,4 @@
-/** Reads a session's log: its records in pieces, what was wrong with it, and what a writer has to know of its end. */
+/** Reads a session's log: its records chunk by chunk, its damage, and what a writer must know about its end. */
 import {
   createLineReader,
   type Damage,
@@ -8,21 +8,22 @@ import {
   type SessionRecord,
   TidemarkError,
 } from '@tidemark/core'
+import { readRange } from './atomic-file.ts'
 import { type FilePort, ioFailed, type OpenFile } from './file-system.ts'
-import { readLines } from './split-lines.ts'
+import { type FedLine, readLines } from './split-lines.ts'
 
 /** A log as it was read. */
 export interface LogState {
   readonly exists: boolean
   readonly position: number
   readonly damage: readonly Damage[]
-  /** Null where no header survived. */
+  /** Null if the log has no readable header. */
   readonly version: number | null
   readonly sizeBytes: number
   readonly endsInNewline: boolean
-  /** Of the file, null where there is none. */
+  /** Identity of the file; null if there is none. */
   readonly identity: string | null
-  /** Its end, where the log can be read on from there. */
+  /** The end of the log, if reading can be resumed there. */
   readonly mark: LogMark | null
 }
 
@@ -47,19 +48,23 @@ const NO_LOG: LogState = {
 
 /** How much of a log to read. */
 export interface Reach {
-  /** How many bytes, where what stands behind them is still being written. */
+  /** How many bytes: those after it may still be being written. */
   readonly limit: number
-  /** Records up to this position are not handed over. */
+  /** Records up to this position are not passed to the visitor. */
   readonly from: number
-  /** What stands before a mark need not be read again. */
+  /** Reading resumes at the last usable mark. */
   readonly marks: LogMarks
 }
 
+/**
+ * Throws `io-failed` if the disk fails, `not-a-session` if the path is not a regular file or the file is not a log of
+ * ours. A missing file is an empty log.
+ */
 export async function readLog(place: LogPlace, visit: Visit, reach: Reach): Promise<LogState> {
   const file = await openLog(place)
   if (file === null) return NO_LOG
   try {
-    return await readOpened(place, failingClearly(place, file), { ...reach, visit })
+    return await readOpenLog(place, withReadErrors(place, file), visit, reach)
   } finally {
     await file.close()
   }
@@ -69,113 +74,103 @@ async function openLog(place: LogPlace): Promise<OpenFile | null> {
   try {
     return await place.files.open(place.path, 'read')
   } catch (error) {
-    if ((await place.files.facts(place.path).catch(() => null))?.kind === 'other') throw notRegular(place)
-    throw failed(place, error)
+    if ((await place.files.facts(place.path).catch(() => null))?.kind === 'other')
+      throw notRegularError(place)
+    throw readError(place, error)
   }
 }
 
-async function readOpened(
+async function readOpenLog(
   place: LogPlace,
   file: OpenFile,
-  { visit, limit, from, marks }: Reach & { readonly visit: Visit },
+  visit: Visit,
+  { limit, from, marks }: Reach,
 ): Promise<LogState> {
-  const facts = await file.facts()
-  if (facts.kind !== 'file') throw notRegular(place)
+  const { kind, identity } = await file.facts()
+  if (kind !== 'file') throw notRegularError(place)
   const start = await marks.latest(file, from, limit)
   const offset = start?.sizeBytes ?? 0
-  const gathering = gatherRecords(visit, start === null ? { from } : { from, start })
-  const lines = await readLines(fileFrom(file, offset), limit - offset, gathering.flow)
-  const { isLog, resume, ...end } = gathering.end(lines.rest)
-  if (!isLog) throw notASession(place)
+  const records = createRecordReader(visit, start === null ? { from } : { from, start })
+  const unread: OpenFile = { ...file, read: (into, position) => file.read(into, offset + position) }
+  const lines = await readLines(unread, limit - offset, records.take)
+  const { isLog, resume, ...end } = records.end(lines.rest)
+  if (!isLog) throw notASessionError(place)
   const damage = start === null ? end.damage : [...start.damage, ...end.damage]
   const sizeBytes = offset + lines.sizeBytes
-  const { identity } = facts
   const mark =
     resume === null ? null : { ...resume, sizeBytes, identity, damage, tail: await readTail(file, sizeBytes) }
   return { ...end, damage, exists: true, sizeBytes, endsInNewline: lines.endsInNewline, identity, mark }
 }
 
-/** What of the file stands behind the first `offset` bytes. */
-function fileFrom(file: OpenFile, offset: number): OpenFile {
-  return { ...file, read: (into, position) => file.read(into, offset + position) }
-}
-
-type Found = Omit<LogEnd, 'records'>
-
-function gatherRecords(
+/** Parses lines into records. The visitor gets the records of each chunk together. */
+function createRecordReader(
   visit: Visit,
   options: ReadingOptions,
 ): {
-  readonly flow: Parameters<typeof readLines>[2]
-  end(rest: string): Found
+  take(lines: readonly FedLine[]): void
+  end(rest: FedLine): Omit<LogEnd, 'records'>
 } {
   const reader = createLineReader(options)
   const flaws: Damage[] = []
-  let lines = options.start?.line ?? 0
-  let ready: SessionRecord[] = []
-  function take(records: readonly SessionRecord[]): void {
-    for (const record of records) ready.push(record)
-  }
-  function piece(): void {
-    if (ready.length > 0) visit(ready)
-    ready = []
+  let lineCount = options.start?.line ?? 0
+  const noteFlaw = ({ flaw: why }: FedLine): void => {
+    if (why !== null) flaws.push({ kind: 'bad-json', line: lineCount + 1, why })
   }
   return {
-    flow: {
-      line(text) {
-        lines += 1
-        take(reader.take(text))
-      },
-      flaw: (why) => flaws.push({ kind: 'bad-json', line: lines + 1, why }),
-      piece,
+    take(lines) {
+      const records: SessionRecord[] = []
+      for (const line of lines) {
+        noteFlaw(line)
+        lineCount += 1
+        for (const record of reader.take(line.text)) records.push(record)
+      }
+      if (records.length > 0) visit(records)
     },
     end(rest) {
-      const { records, damage, ...found } = reader.end(rest)
-      take(records)
-      piece()
-      return { ...found, damage: inOrder(damage, flaws) }
+      noteFlaw(rest)
+      const { records, damage, ...found } = reader.end(rest.text)
+      if (records.length > 0) visit(records)
+      return { ...found, damage: flaws.length === 0 ? damage : [...damage, ...flaws].sort(byLine) }
     },
   }
 }
 
-function inOrder(damage: readonly Damage[], flaws: readonly Damage[]): readonly Damage[] {
-  return flaws.length === 0 ? damage : [...damage, ...flaws].sort((one, other) => one.line - other.line)
+function byLine(one: Damage, other: Damage): number {
+  return one.line - other.line
 }
 
-/** Trouble of the disk is told apart from trouble of whoever is handed the records. */
-function failingClearly(place: LogPlace, file: OpenFile): OpenFile {
-  const clearly = (error: unknown) => Promise.reject(failed(place, error))
+/** Disk failures become `io-failed` here, so that they are not confused with errors thrown by the visitor. */
+function withReadErrors(place: LogPlace, file: OpenFile): OpenFile {
+  const fail = (error: unknown) => Promise.reject(readError(place, error))
   return {
     ...file,
-    read: (into, position) => file.read(into, position).catch(clearly),
-    facts: () => file.facts().catch(clearly),
+    read: (into, position) => file.read(into, position).catch(fail),
+    facts: () => file.facts().catch(fail),
   }
 }
 
-function failed({ session, path }: LogPlace, cause: unknown): TidemarkError {
+function readError({ session, path }: LogPlace, cause: unknown): TidemarkError {
   return ioFailed(`read session "${session}" (${path})`, cause, { session, path })
 }
 
-function notRegular({ session, path }: LogPlace): TidemarkError {
+function notRegularError({ session, path }: LogPlace): TidemarkError {
   const message = `Session "${session}" cannot be read: ${path} is not a regular file (symbolic links are not followed). Put the log itself there.`
   return new TidemarkError('not-a-session', message, { details: { session, path } })
 }
 
-function notASession({ session, path }: LogPlace): TidemarkError {
-  const message = `${path} is not a session: no line of it is a record or a header of Tidemark's. Nothing was changed; move it away or choose another session id.`
+function notASessionError({ session, path }: LogPlace): TidemarkError {
+  const message = `${path} is not a Tidemark session: none of its lines is a record or a header. Nothing was changed; move it away or choose another session id.`
   return new TidemarkError('not-a-session', message, { details: { session, path } })
 }
 
-// Places in a log from which it can be read on, instead of from its beginning.
-
-/** What the log had come to at a place between two of its lines, and how to know that place again. */
+/** A position between two lines where reading can be resumed, and how to verify that the file is still the same up to it. */
 export interface LogMark extends ReadingStart {
-  /** How far into the file. */
+  /** Offset in the file. */
   readonly sizeBytes: number
   readonly identity: string
-  /** What was wrong with the lines before it. */
+  /** Damage of the lines before it. */
   readonly damage: readonly Damage[]
-  /** The last bytes before it: they hold for as long as nobody rewrites the log in place. */
+  /** The last bytes before it; they change if the log is rewritten in place. */
   readonly tail: Uint8Array
 }
 
@@ -187,12 +182,14 @@ export function tailOf(bytes: Uint8Array): Uint8Array {
 
 /** The last bytes of the first `sizeBytes` of the file. */
 export async function readTail(file: OpenFile, sizeBytes: number): Promise<Uint8Array> {
-  return readBytes(file, Math.max(0, sizeBytes - TAIL_BYTES), sizeBytes)
+  return readRange(file, Math.max(0, sizeBytes - TAIL_BYTES), sizeBytes)
 }
 
-/** The newest marks of a log. Those who ask to read on mostly left off at one of them. */
+const MAX_MARKS = 8
+
+/** The newest marks of a log. Readers that resume usually stopped at one of them. */
 export class LogMarks {
-  /** By how far into the file they are. */
+  /** In order of their offset. */
   #marks: readonly LogMark[] = []
 
   add(mark: LogMark | null): void {
@@ -201,32 +198,22 @@ export class LogMarks {
       ({ identity, sizeBytes }) => identity === mark.identity && sizeBytes !== mark.sizeBytes,
     )
     const marks = [...others, mark].sort((one, other) => one.sizeBytes - other.sizeBytes)
-    this.#marks = marks.slice(-MOST_MARKS)
+    this.#marks = marks.slice(-MAX_MARKS)
   }
 
-  /** The last one that is behind neither, and up to which the file is still the one that was marked. */
+  /** The last mark within `position` and `limit` up to which the file is unchanged. Marks of a changed file are dropped. */
   async latest(file: OpenFile, position: number, limit: number): Promise<LogMark | null> {
     const facts = await file.facts()
     const end = Math.min(limit, facts.sizeBytes)
     for (const mark of this.#marks.toReversed()) {
-      if (mark.position > position || mark.sizeBytes > end) continue
-      if (mark.identity === facts.identity && (await hasTail(file, mark))) return mark
+      const { sizeBytes, tail } = mark
+      if (mark.position > position || sizeBytes > end) continue
+      const isSame =
+        mark.identity === facts.identity &&
+        Buffer.from(tail).equals(await readRange(file, sizeBytes - tail.length, sizeBytes))
+      if (isSame) return mark
       this.#marks = this.#marks.filter((other) => other !== mark)
     }
     return null
   }
-}
-
-const MOST_MARKS = 8
-
-async function hasTail(file: OpenFile, { sizeBytes, tail }: LogMark): Promise<boolean> {
-  return Buffer.from(tail).equals(await readBytes(file, sizeBytes - tail.length, sizeBytes))
-}
-
-async function readBytes(file: OpenFile, from: number, to: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(to - from)
-  let filled = 0
-  for (let count = -1; filled < bytes.length && count !== 0; filled += count)
-    count = await file.read(bytes.subarray(filled), from + filled)
-  return bytes.subarray(0, filled)
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { OpenFile } from './file-system.ts'
 import { createLineSplitter, type FedLine, type LinesEnd, readLines } from './split-lines.ts'
 
-/** A file that gives at most `most` bytes at a time. */
+/** A file that returns at most `most` bytes per read. */
 function fileOf(bytes: Uint8Array, most: number): OpenFile {
   return {
     async read(into, position) {
@@ -20,26 +20,22 @@ function fileOf(bytes: Uint8Array, most: number): OpenFile {
 }
 
 interface Read extends LinesEnd {
-  readonly lines: readonly string[]
-  readonly flaws: readonly string[]
+  readonly lines: readonly FedLine[]
 }
 
 async function read(
   bytes: Uint8Array,
   { most = 1 << 30, limit = Number.POSITIVE_INFINITY } = {},
 ): Promise<Read> {
-  const lines: string[] = []
-  const flaws: string[] = []
-  const end = await readLines(fileOf(bytes, most), limit, {
-    line: (text) => lines.push(text),
-    flaw: (why) => flaws.push(`${lines.length + 1}: ${why}`),
-    piece: () => {},
-  })
-  return { lines, flaws, ...end }
+  const lines: FedLine[] = []
+  const end = await readLines(fileOf(bytes, most), limit, (read) => lines.push(...read))
+  return { lines, ...end }
 }
 
+const plain = (text: string): FedLine => ({ text, flaw: null })
+
 describe('readLines', () => {
-  it('gives the same lines however the bytes come in', async () => {
+  it('gives the same lines however the bytes arrive', async () => {
     const text = fc.string({
       unit: fc.constantFrom('a', '\n', '\r\n', 'é', '漢', '🙂', '\0', '\uFFFD'),
       maxLength: 60,
@@ -49,9 +45,8 @@ describe('readLines', () => {
         const bytes = Buffer.from(whole)
         const lines = whole.split('\n')
         expect(await read(bytes, { most })).toEqual({
-          lines: lines.slice(0, -1),
-          rest: lines.at(-1),
-          flaws: [],
+          lines: lines.slice(0, -1).map(plain),
+          rest: plain(lines.at(-1) ?? ''),
           sizeBytes: bytes.length,
           endsInNewline: whole === '' || whole.endsWith('\n'),
         })
@@ -64,32 +59,34 @@ describe('readLines', () => {
       limit: 6,
     })
     expect({ lines, rest, sizeBytes, endsInNewline }).toEqual({
-      lines: ['one'],
-      rest: 'tw',
+      lines: [plain('one')],
+      rest: plain('tw'),
       sizeBytes: 6,
       endsInNewline: false,
     })
   })
 
-  it('gives lines longer than a piece', async () => {
+  it('reads lines longer than a chunk', async () => {
     const long = 'x'.repeat(3_500_000)
     const { lines, rest } = await read(Buffer.from(`${long}\nshort\n${long}`))
-    expect(lines.map((line) => line.length)).toEqual([3_500_000, 5])
-    expect(rest).toBe(long)
+    expect(lines.map(({ text }) => text.length)).toEqual([3_500_000, 5])
+    expect(rest).toEqual(plain(long))
   })
 
-  it('says which line has bytes that are not UTF-8, and gives it all the same', async () => {
+  it('says which line has bytes that are not UTF-8, and still gives its text', async () => {
     const bytes = Buffer.concat([Buffer.from('a\n"'), Buffer.from([0xff]), Buffer.from('"\n\uFFFD\n')])
-    const { lines, flaws } = await read(bytes)
-    expect(lines).toEqual(['a', '"\uFFFD"', '\uFFFD'])
-    expect(flaws).toEqual(['2: the line has bytes that are not UTF-8; each was read as U+FFFD'])
+    expect((await read(bytes)).lines).toEqual([
+      plain('a'),
+      { text: '"\uFFFD"', flaw: 'the line has bytes that are not UTF-8; each was read as U+FFFD' },
+      plain('\uFFFD'),
+    ])
   })
 })
 
 function split(pieces: readonly Uint8Array[], maxLineBytes = 100): readonly FedLine[] {
   const splitter = createLineSplitter(maxLineBytes)
   const lines = pieces.flatMap((piece) => {
-    // The reader fills one buffer over and over.
+    // The reader reuses one buffer.
     const shared = Buffer.from(piece)
     const given = splitter.push(shared)
     shared.fill(0)
@@ -98,10 +95,8 @@ function split(pieces: readonly Uint8Array[], maxLineBytes = 100): readonly FedL
   return [...lines, splitter.end()]
 }
 
-const plain = (text: string): FedLine => ({ text, flaw: null })
-
 describe('bytes to lines', () => {
-  it('however the bytes are cut, the lines are the same', () => {
+  it('gives the same lines wherever the bytes are cut', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'é', '🦭', '\n', '\r', ' ') })
     fc.assert(
       fc.property(text, fc.array(fc.nat(20)), (given, cuts) => {
@@ -120,7 +115,7 @@ describe('bytes to lines', () => {
   it.each([
     ['at once', ['aaaaaa\nb\n']],
     ['in pieces', ['aaa', 'aa', 'a\nb', '\n']],
-  ])('a line that is too long is set aside, given %s', (_, pieces) => {
+  ])('a line that is too long is left out, whether it comes %s', (_, pieces) => {
     expect(
       split(
         pieces.map((piece) => Buffer.from(piece)),
@@ -133,14 +128,14 @@ describe('bytes to lines', () => {
     ])
   })
 
-  it('so is one without an end', () => {
+  it('a line that is too long and has no end is left out as well', () => {
     expect(split([Buffer.from('b\n'), ...Array.from({ length: 9 }, () => Buffer.from('aaaa'))], 5)).toEqual([
       plain('b'),
       { text: '', flaw: 'the line is 36 bytes long, more than the 5 that are allowed; it is set aside' },
     ])
   })
 
-  it('bytes that are not UTF-8 are told; U+FFFD itself is not', () => {
+  it('bytes that are not UTF-8 are reported; U+FFFD itself is not', () => {
     expect(split([Buffer.from([0x61, 0xff, 0x0a]), Buffer.from('\uFFFD\n')])).toEqual([
       { text: 'a\uFFFD', flaw: 'the line has bytes that are not UTF-8; each was read as U+FFFD' },
       plain('\uFFFD'),

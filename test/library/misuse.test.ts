@@ -47,7 +47,7 @@ describe('a session', () => {
     [
       'run of nothing',
       (session) => session.run(undefined as never),
-      'run: the prompt is undefined; expected a text, blocks, or null to go on.',
+      'run: the prompt is undefined; expected text, blocks, or null to continue.',
     ],
     [
       'a signal that is none',
@@ -67,32 +67,32 @@ describe('a session', () => {
     [
       'prepare of no plan',
       (session) => session.prepare({} as never),
-      'prepare: expected a plan, as planCompaction gives it where it is ok, found {}.',
+      'prepare: expected a plan, as planCompaction returns it if ok, found an object.',
     ],
     [
       'commit of no draft',
       (session) => session.commit({} as never),
-      'commit: expected a draft, as prepare gives it where it is ok, found {}.',
+      'commit: expected a draft, as prepare returns it if ok, found an object.',
     ],
     [
       'commit of a refusal',
       (session) => session.commit({ ok: false, reason: 'floor', message: 'Too much.' } as never),
-      'commit: expected a draft, as prepare gives it where it is ok, found a refusal: Too much.',
+      'commit: expected a draft, as prepare returns it if ok, found a refusal: Too much.',
     ],
     [
       'undo of no id',
       (session) => session.undo({ force: true } as never),
-      'undo: the id is an object; expected that of an act, or nothing for the newest.',
+      'undo: the id is an object; expected that of a compaction or clearing, or nothing for the newest.',
     ],
     [
       'another model by its name',
       (session) => session.switchModel('claude-haiku-5-5' as never),
-      'switchModel: model is "claude-haiku-5-5"; expected a model, as anthropic("claude-sonnet-5-5") gives it.',
+      'switchModel: model is "claude-haiku-5-5"; expected a model, as returned by anthropic("claude-sonnet-5-5").',
     ],
     [
       'no such event',
       (session) => session.on('compacted' as never, () => {}),
-      'on: there is no event compacted. Did you mean compact?',
+      'on: unknown event compacted. Did you mean compact?',
     ],
     [
       'no listener',

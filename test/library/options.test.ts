@@ -18,23 +18,23 @@ describe('options that are wrong are named in one line', () => {
     [
       'model',
       { model: 'claude-sonnet-5-5' },
-      'createTidemark: model is "claude-sonnet-5-5"; expected a model, as anthropic("claude-sonnet-5-5") gives it.',
+      'createTidemark: model is "claude-sonnet-5-5"; expected a model, as returned by anthropic("claude-sonnet-5-5").',
     ],
     ['memory', { model, memory: 'yes' }, 'createTidemark: memory is "yes"; expected true or false.'],
     [
       'memory',
       { model, memory: true, home: '/x' },
-      'createTidemark: memory keeps nothing on disk; leave out home and journal, or memory.',
+      'createTidemark: memory keeps nothing on disk; remove home and journal, or memory.',
     ],
     [
       'journal',
       { model, journal: {} },
-      'createTidemark: journal is {}; expected an object with read, append, list, release.',
+      'createTidemark: journal is an object; expected an object with read, append, list, release.',
     ],
     [
       'history',
       { model, history: '' },
-      'createTidemark: history is ""; expected true, false or the name of the tool.',
+      'createTidemark: history is ""; expected true, false, or a name for the tool.',
     ],
   ])('%s', (option, options, message) => {
     expect(() => createTidemark(options as TidemarkOptions)).toThrow(
@@ -76,17 +76,17 @@ describe('anthropic', () => {
     [
       'claude-sonnet-5-5',
       {},
-      'anthropic("claude-sonnet-5-5"): no key. Set ANTHROPIC_API_KEY, or give apiKey or authToken; any text does for the simulator.',
+      'anthropic("claude-sonnet-5-5"): no API key. Set ANTHROPIC_API_KEY, or give apiKey or authToken; for the simulator any text will do.',
     ],
     [
       'nobody-knows-1',
       { apiKey: 'any' },
-      'anthropic("nobody-knows-1"): the catalogue has no such model. Give its figures, as in anthropic("nobody-knows-1", { window: 200_000, maxOutput: 64_000 }), or a model it is like.',
+      'anthropic("nobody-knows-1"): the catalogue has no such model. Give its figures, as in anthropic("nobody-knows-1", { window: 200_000, maxOutput: 64_000 }), or name a similar model with like.',
     ],
     [
       'nobody-knows-1',
       { apiKey: 'any', maxOutput: 8_000 },
-      'anthropic("nobody-knows-1"): the window of this model is not known. Give it, as in anthropic("nobody-knows-1", { window: 200_000 }).',
+      'anthropic("nobody-knows-1"): the context window of this model is not known. Give it, as in anthropic("nobody-knows-1", { window: 200_000 }).',
     ],
     [
       'claude-sonnet-5-5',

@@ -75,8 +75,8 @@ describe('append', () => {
   })
 
   it.each([
-    ['a text', 'hello', 'append: expected a message, found a text: give user(…).'],
-    ['nothing', null, 'append: expected messages, as user("…") or a response of the model.'],
+    ['a text', 'hello', 'append: expected a message, found text: give user(…).'],
+    ['nothing', null, 'append: expected messages, such as user("…") or a response of the model.'],
     [
       'another role',
       { role: 'tool', content: '' },
@@ -85,12 +85,12 @@ describe('append', () => {
     [
       'no content',
       { role: 'user' },
-      'append: expected content as a text or a list of blocks, each with a type.',
+      'append: expected content as text or a list of blocks, each with a type.',
     ],
     [
       'a result without its call',
       toolResult('toolu_1', 'x'),
-      'append: there is no call toolu_1 in this session. Append the response that made it first.',
+      'append: there is no tool call toolu_1 in this session. Append the response that made it first.',
     ],
   ])('refuses %s', async (_, said, message) => {
     const session = await simulated().tide.open('a')

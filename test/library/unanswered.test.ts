@@ -123,7 +123,7 @@ describe('a rewrite before the response', () => {
     expect(await acts[act](false)).toEqual({
       ok: false,
       reason: 'busy',
-      message: `${act}: next gave a request of the session a whose response has not come; nothing was changed. Append the response first, or give { abandon: true } where none will come.`,
+      message: `${act}: next gave a request of the session a whose response has not been appended; nothing was changed. Append the response first, or give { abandon: true } if none will come.`,
     })
     const forced = await acts[act](true)
     expect(forced).toMatchObject(act === 'undo' ? { reason: 'nothing-to-undo' } : { ok: true })
@@ -138,13 +138,13 @@ describe('nothing to answer', () => {
     expect(await ask()).toMatchObject({
       ok: false,
       reason: 'invalid',
-      message: 'Nothing was said yet: append a prompt first.',
+      message: 'The conversation is empty: append a prompt first.',
     })
     await session.run('Mend the sums.', world.tools).outcome
     expect(await ask()).toMatchObject({
       ok: false,
       reason: 'invalid',
-      message: 'The model has answered, and nothing was said since: append a prompt first.',
+      message: 'The last message is an answer of the model: append a prompt first.',
     })
   })
 
@@ -156,7 +156,7 @@ describe('nothing to answer', () => {
     const end = await session.run('a long story '.repeat(20_000), world.tools).outcome
     expect(end).toMatchObject({ ok: false, reason: 'full' })
     expect('message' in end && end.message).toMatch(
-      /^The prompt has about \d\d,\d{3} tokens, and [\d,]+ of the system prompt and tools stand before it: claude-sonnet-5-5 takes \d\d,\d{3}\. It was not added/,
+      /^The prompt has about \d\d,\d{3} tokens, and the system prompt and tools before it have [\d,]+: claude-sonnet-5-5 takes \d\d,\d{3}\. The prompt was not added/,
     )
     expect([told, session.messages()]).toEqual([['turn-ended'], []])
     expect(await session.run('Mend the sums.', world.tools).outcome).toMatchObject({ ok: true })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createListeners, type SessionEvent, streamOf } from './events.ts'
+import { createEventStream, createListeners, type SessionEvent } from './events.ts'
 
 async function* counting(to: number): AsyncGenerator<number, string> {
   for (let value = 0; value < to; value += 1) yield value
@@ -15,37 +15,41 @@ async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
 }
 
 describe('a stream of events', () => {
-  it('goes on by itself, keeps what it told, and ends with its outcome', async () => {
-    const told: number[] = []
-    const stream = streamOf({ events: counting(3), onEvent: (value) => told.push(value), callOff: nothing })
+  it('runs by itself, keeps its events until they are read, and ends with its outcome', async () => {
+    const emitted: number[] = []
+    const stream = createEventStream({
+      events: counting(3),
+      onEvent: (value) => emitted.push(value),
+      abort: nothing,
+    })
     expect(await stream.outcome).toBe('done')
-    expect(told).toEqual([0, 1, 2])
+    expect(emitted).toEqual([0, 1, 2])
     expect(await all(stream)).toEqual([0, 1, 2])
   })
 
-  it('that nobody watches any more is called off, and waited for', async () => {
+  it('is aborted and waited for when its reader leaves the loop', async () => {
     let isOff = false
     const go = Promise.withResolvers<void>()
     async function* events(): AsyncGenerator<number, string> {
       yield 1
       await go.promise
-      return isOff ? 'called off' : 'done'
+      return isOff ? 'aborted' : 'done'
     }
-    const callOff = (): void => {
+    const abort = (): void => {
       isOff = true
       go.resolve()
     }
-    const stream = streamOf({ events: events(), onEvent: nothing, callOff })
+    const stream = createEventStream({ events: events(), onEvent: nothing, abort })
     for await (const _ of stream) break
-    expect(await stream.outcome).toBe('called off')
+    expect(await stream.outcome).toBe('aborted')
   })
 
-  it('that breaks is told to whoever watches', async () => {
+  it('rejects its reader when the operation fails', async () => {
     async function* broken(): AsyncGenerator<number, string> {
       yield 1
       throw new Error('the disk is full')
     }
-    const stream = streamOf({ events: broken(), onEvent: nothing, callOff: nothing })
+    const stream = createEventStream({ events: broken(), onEvent: nothing, abort: nothing })
     await expect(all(stream)).rejects.toThrow('the disk is full')
   })
 })
@@ -53,9 +57,9 @@ describe('a stream of events', () => {
 const notice: SessionEvent = { type: 'notice', message: 'hear' }
 
 describe('listeners', () => {
-  it('hear the type they asked for, until they ask no more', () => {
+  it('receive the events of their type until they are removed', () => {
     const heard: string[] = []
-    const { on, emit } = createListeners((event) => heard.push(`always ${event.type}`))
+    const { on, emit } = createListeners([(event) => heard.push(`always ${event.type}`)])
     const off = on('notice', ({ message }) => heard.push(`notice ${message}`))
     on('undone', () => heard.push('undone'))
     on('*', ({ type }) => heard.push(`all ${type}`))
@@ -65,7 +69,7 @@ describe('listeners', () => {
     expect(heard).toEqual(['always notice', 'notice hear', 'all notice', 'always notice', 'all notice'])
   })
 
-  it('that throw are told to the others and stop nobody, themselves included', () => {
+  it('that throw are reported to the others and stop no listener, themselves included', () => {
     const heard: SessionEvent[] = []
     const { on, emit } = createListeners()
     on('*', () => {

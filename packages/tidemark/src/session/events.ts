@@ -1,29 +1,142 @@
-/** What a session tells: all that the engine does, and what happens around it. */
+/** Events of a session, the listeners that receive them, and the event stream of a run. */
 import type { Damage, TurnEvent } from '@tidemark/core'
 import type { Retry } from '../models/model-choice.ts'
 import { badOption, noSuch } from '../platform/argument-errors.ts'
 
 export type SessionEvent =
   | TurnEvent
-  /** Something about the settings that a person should know: a switch nobody understands, a window not sure. */
+  /** About the settings, for the user: an unknown switch, an uncertain window. */
   | { readonly type: 'notice'; readonly message: string }
-  /** The log had damage; what could be read counts. */
+  /** The log is damaged; what could be read is used. */
   | { readonly type: 'log-damaged'; readonly damage: readonly Damage[] }
-  /** Another process has written to the session; what it wrote is taken in. */
+  /** Another process appended to the session; its records were read. */
   | { readonly type: 'caught-up'; readonly from: number; readonly to: number }
-  /** The provider or the network failed before anything came: it is tried again after a wait. */
+  /** A call failed before any data arrived and is retried after a wait. */
   | ({ readonly type: 'retrying' } & Retry)
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
-  /** A listener threw. Nothing else was touched by it. */
+  /** A listener threw. The operation and the other listeners are not affected. */
   | { readonly type: 'listener-failed'; readonly about: string; readonly message: string }
 
 export type SessionEventType = SessionEvent['type']
 
 export type EventOf<Type extends SessionEventType> = Extract<SessionEvent, { readonly type: Type }>
 
-// The names of all that a session tells, so that a listener for something that never comes is a mistake and not a silence.
+/** Events of an operation that runs by itself. They are kept until they are read. Leaving the loop aborts the operation. */
+export interface EventStream<Event, End> extends AsyncIterable<Event> {
+  /** How it ended. Rejects only for an unexpected failure, such as that of a disk. */
+  readonly outcome: Promise<End>
+}
 
-const NAMES: Readonly<Record<SessionEventType, true>> = {
+/** Starts the operation at once. */
+export function createEventStream<Event, End>(work: {
+  readonly events: AsyncGenerator<Event, End>
+  readonly onEvent: (event: Event) => void
+  readonly abort: () => void
+}): EventStream<Event, End> {
+  const unread: Event[] = []
+  let more = Promise.withResolvers<void>()
+  let isOver = false
+  const wake = (): void => {
+    more.resolve()
+    more = Promise.withResolvers()
+  }
+  const outcome = drain(work, (event) => {
+    unread.push(event)
+    wake()
+  }).finally(() => {
+    isOver = true
+    wake()
+  })
+  outcome.catch(() => {})
+  async function* read(): AsyncGenerator<Event, void> {
+    try {
+      for (;;) {
+        const event = unread.shift()
+        if (event !== undefined) yield event
+        else if (isOver) break
+        else await more.promise
+      }
+      await outcome
+    } finally {
+      if (!isOver) work.abort()
+      await outcome.catch(() => {})
+    }
+  }
+  return { outcome, [Symbol.asyncIterator]: read }
+}
+
+/** Runs the operation to its end; each event goes to `onEvent`, then to `also`. */
+export async function drain<Event, End>(
+  {
+    events,
+    onEvent,
+  }: { readonly events: AsyncGenerator<Event, End>; readonly onEvent: (event: Event) => void },
+  also: (event: Event) => void = () => {},
+): Promise<End> {
+  for (;;) {
+    const step = await events.next()
+    if (step.done === true) return step.value
+    onEvent(step.value)
+    also(step.value)
+  }
+}
+
+type Listener = (event: SessionEvent) => void
+
+export interface Listeners {
+  readonly emit: Listener
+  /** Emits now, and again to the first listener that is added later for the type. */
+  readonly keep: Listener
+  /** Returns a function that removes the listener. Throws `bad-option` for an unknown event type. */
+  on<Type extends SessionEventType>(type: Type | '*', listener: (event: EventOf<Type>) => void): () => void
+}
+
+/** A listener that throws causes a `listener-failed` event and affects no other listener. */
+export function createListeners(always: readonly Listener[] = []): Listeners {
+  const listeners = new Set<Listener>(always)
+  const emit = (event: SessionEvent): void => {
+    for (const listener of [...listeners]) notify(listener, event)
+  }
+  const notify = (listener: Listener, event: SessionEvent): void => {
+    try {
+      listener(event)
+    } catch (thrown) {
+      if (event.type === 'listener-failed') return
+      const message = thrown instanceof Error ? thrown.message : String(thrown)
+      emit({ type: 'listener-failed', about: event.type, message })
+    }
+  }
+  let kept: readonly SessionEvent[] = []
+  return {
+    emit,
+    keep(event) {
+      kept = [...kept, event]
+      emit(event)
+    },
+    on(type, listener) {
+      checkListener(type, listener)
+      const matches = (event: SessionEvent): boolean => type === '*' || event.type === type
+      const filtered: Listener = (event) => {
+        if (matches(event)) listener(event as Parameters<typeof listener>[0])
+      }
+      listeners.add(filtered)
+      const missed = kept.filter(matches)
+      kept = kept.filter((event) => !matches(event))
+      for (const event of missed) notify(filtered, event)
+      return () => listeners.delete(filtered)
+    },
+  }
+}
+
+function checkListener(type: unknown, listener: unknown): void {
+  if (type !== '*' && !(typeof type === 'string' && Object.hasOwn(EVENT_TYPES, type)))
+    throw noSuch('on', String(type), ['*', ...Object.keys(EVENT_TYPES)], 'event')
+  if (typeof listener !== 'function')
+    throw badOption('listener', `on("${String(type)}", listener): expected a function.`)
+}
+
+/** Every event type. A listener for an unknown type is an error, not a listener that is never called. */
+const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   'act-paid': true,
   answered: true,
   appended: true,
@@ -68,122 +181,4 @@ const NAMES: Readonly<Record<SessionEventType, true>> = {
   'turn-ended': true,
   undone: true,
   'veto-overruled': true,
-}
-
-/** Throws `bad-option` where no event has this name. */
-export function checkListening(type: unknown, listener: unknown): void {
-  if (type !== '*' && !(typeof type === 'string' && Object.hasOwn(NAMES, type)))
-    throw noSuch('on', String(type), ['*', ...Object.keys(NAMES)], 'event')
-  if (typeof listener !== 'function')
-    throw badOption('listener', `on("${String(type)}", listener): expected a function.`)
-}
-
-// Events of an act that goes on by itself: they are kept until somebody reads them, so that whoever watches may wait
-// for something else of the same session. Who stops watching calls the act off.
-
-export interface EventStream<Event, End> extends AsyncIterable<Event> {
-  /** How it ended. Rejects only where something broke: a disk, a listener of yours. */
-  readonly outcome: Promise<End>
-}
-
-export interface StreamWork<Event, End> {
-  readonly events: AsyncGenerator<Event, End>
-  readonly onEvent: (event: Event) => void
-  readonly callOff: () => void
-}
-
-export function streamOf<Event, End>(work: StreamWork<Event, End>): EventStream<Event, End> {
-  const kept: Event[] = []
-  let more = Promise.withResolvers<void>()
-  let isOver = false
-  const wake = (): void => {
-    more.resolve()
-    more = Promise.withResolvers()
-  }
-  const outcome = drain(work, (event) => {
-    kept.push(event)
-    wake()
-  }).finally(() => {
-    isOver = true
-    wake()
-  })
-  outcome.catch(() => {})
-  async function* read(): AsyncGenerator<Event, void> {
-    try {
-      for (;;) {
-        const event = kept.shift()
-        if (event !== undefined) yield event
-        else if (isOver) break
-        else await more.promise
-      }
-      await outcome
-    } finally {
-      if (!isOver) work.callOff()
-      await outcome.catch(() => {})
-    }
-  }
-  return { outcome, [Symbol.asyncIterator]: read }
-}
-
-/** Runs a generator to its end, telling every event. */
-export async function drain<Event, End>(
-  { events, onEvent }: Pick<StreamWork<Event, End>, 'events' | 'onEvent'>,
-  also: (event: Event) => void = () => {},
-): Promise<End> {
-  for (;;) {
-    const step = await events.next()
-    if (step.done === true) return step.value
-    onEvent(step.value)
-    also(step.value)
-  }
-}
-
-// Those who listen to a session. One that throws is told to the others and stops nobody.
-
-export type Listener = (event: SessionEvent) => void
-
-export interface Listeners {
-  readonly emit: Listener
-  /** Tells at once those who listen already, and later the first who asks for the type by `on`. */
-  readonly keep: Listener
-  /** Gives back what ends it. */
-  on<Type extends SessionEventType>(type: Type | '*', listener: (event: EventOf<Type>) => void): () => void
-}
-
-export function createListeners(always?: Listener): Listeners {
-  const all = new Set<Listener>(always === undefined ? [] : [always])
-  const emit = (event: SessionEvent): void => {
-    for (const listener of [...all]) told(listener, event)
-  }
-  const told = (listener: Listener, event: SessionEvent): void => {
-    try {
-      listener(event)
-    } catch (thrown) {
-      if (event.type !== 'listener-failed') emit(failed(event, thrown))
-    }
-  }
-  let kept: readonly SessionEvent[] = []
-  return {
-    emit,
-    keep(event) {
-      kept = [...kept, event]
-      emit(event)
-    },
-    on(type, listener) {
-      checkListening(type, listener)
-      const own: Listener = (event) => {
-        if (type === '*' || event.type === type) listener(event as Parameters<typeof listener>[0])
-      }
-      all.add(own)
-      const asked = kept.filter((event) => type === '*' || event.type === type)
-      kept = kept.filter((event) => !asked.includes(event))
-      for (const event of asked) told(own, event)
-      return () => all.delete(own)
-    },
-  }
-}
-
-function failed({ type }: SessionEvent, thrown: unknown): SessionEvent {
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  return { type: 'listener-failed', about: type, message }
 }

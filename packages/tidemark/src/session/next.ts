@@ -1,4 +1,4 @@
-/** The next request for a loop of your own: room is made first, and what goes out is ready to be sent. */
+/** `session.next`: the next request for a loop of your own, after the context was reduced as far as needed. */
 import {
   append,
   type CallerPrompt,
@@ -21,17 +21,23 @@ import {
 } from '@tidemark/core'
 import { bodyText, encodeRequest } from '@tidemark/wire'
 import { checkNames } from '../platform/argument-errors.ts'
-import { drain } from './events.ts'
-import { actRun, claim, type Desk, hostOf, takeIn, told } from './open-session.ts'
-import { haltWords } from './run.ts'
-import { type ToolDefinitions, type Tools, toolsetOf } from './tools.ts'
+import {
+  createTurnContext,
+  type OpenSession,
+  refreshFromLog,
+  reserveSession,
+  runAndEmit,
+  turnHost,
+} from './open-session.ts'
+import { describeFailure } from './run.ts'
+import { createToolset, type ToolDefinitions, type Tools } from './tools.ts'
 
 export interface NextOptions {
-  /** As the API takes them, or by name; those of the request before unless given. */
+  /** As the API takes them, or by name. Default: those of the previous request. */
   readonly tools?: Tools | ToolDefinitions
-  /** The system prompt from now on; that of the session unless given. */
+  /** The system prompt from now on. Default: that of the session. */
   readonly system?: SystemPrompt | CallerPrompt
-  /** Calls that have no result are answered by a word that says so; without it they have to be answered first. */
+  /** Answers tool calls that have no result with a placeholder. Without it, their results must be appended first. */
   readonly settle?: boolean
   readonly signal?: AbortSignal
 }
@@ -45,7 +51,7 @@ export type NextOutcome<Body = RequestBody> =
   | OpenCalls
   | (Halt & { readonly message: string })
 
-/** Calls of the newest response wait for their results. Nothing was changed. */
+/** Tool calls of the last response have no result yet. Nothing was changed. */
 export interface OpenCalls {
   readonly ok: false
   readonly reason: 'open-calls'
@@ -58,78 +64,78 @@ export interface ReadyRequest<Body = RequestBody> {
   readonly ok: true
   /** For `client.messages.create(body, { headers })`. */
   readonly body: Body
-  /** The betas that the body needs, as the header that names them; empty where there are none. */
+  /** The `anthropic-beta` header that the body needs; empty if it needs none. */
   readonly headers: Readonly<Record<string, string>>
   readonly betas: readonly string[]
-  /** How much of it the provider's cache will answer. */
+  /** How much of the request the provider's cache is expected to answer. */
   readonly forecast: Forecast
-  /** Tokens of it, before it is sent. */
+  /** Tokens of the request, before it is sent. */
   readonly context: ContextTokens
-  /** The exact text of the body, for those who send it themselves: blocks that JSON cannot repeat stay as they were. */
+  /** The exact text of the body, to send it yourself: blocks that JSON cannot reproduce keep their original text. */
   readonly text: string
 }
 
-export async function nextRequest<Body>(desk: Desk, options: NextOptions = {}): Promise<NextOutcome<Body>> {
+export async function nextRequest<Body>(
+  session: OpenSession,
+  options: NextOptions = {},
+): Promise<NextOutcome<Body>> {
   checkNames('next', options, ['tools', 'system', 'settle', 'signal'])
-  const tools = options.tools === undefined ? null : toolsetOf({ tools: options.tools })
+  const tools = options.tools === undefined ? null : createToolset({ tools: options.tools })
   const sections = options.system === undefined ? null : placeSections(options.system)
-  const release = claim(desk, 'next')
+  const release = reserveSession(session, 'next')
   try {
-    if (tools !== null) desk.tools = tools
-    if (sections !== null) desk.sections = sections
-    const run = actRun(desk, options.signal)
-    await takeIn(desk, run)
-    const open = openCalls(desk.shared.state.flat)
-    if (open.length > 0 && options.settle !== true) return waiting(open)
-    const ready = await drain({ events: requestEvents(run), onEvent: (event) => told(desk, event) })
-    if ('ok' in ready) return { ...ready, message: haltWords(ready, messagesOf(desk.shared.state.flat)) }
-    desk.pending = ready
-    return readyOf<Body>(desk, ready)
+    if (tools !== null) session.tools = tools
+    if (sections !== null) session.sections = sections
+    const run = createTurnContext(session, { signals: [options.signal] })
+    await refreshFromLog(session, run)
+    const calls = openCalls(session.state.flat).map(({ id }) => id)
+    if (calls.length > 0 && options.settle !== true) {
+      const message = `next: no result for ${calls.join(', ')}. Append toolResult(id, …) for each, or give { settle: true } to go on without.`
+      return { ok: false, reason: 'open-calls', calls, message }
+    }
+    const ready = await runAndEmit(session, prepareRequest(run))
+    if ('ok' in ready) return { ...ready, message: describeFailure(ready, messagesOf(session.state.flat)) }
+    session.pending = ready
+    return toReadyRequest<Body>(session, ready)
   } finally {
     release()
   }
 }
 
-function waiting(open: ReturnType<typeof openCalls>): OpenCalls {
-  const calls = open.map(({ id }) => id)
-  const message = `next: no result for ${calls.join(', ')}. Append toolResult(id, …) for each, or give { settle: true } to go on without.`
-  return { ok: false, reason: 'open-calls', calls, message }
-}
-
-async function* requestEvents(run: TurnRun): AsyncGenerator<TurnEvent, OpenedCall | Halt> {
+async function* prepareRequest(run: TurnRun): AsyncGenerator<TurnEvent, OpenedCall | Halt> {
   const calls = openCalls(run.state.flat)
   if (calls.length > 0) {
     yield { type: 'calls-settled', calls }
-    const halt = yield* append(run, [settlingRecord(calls)])
-    if (halt !== null) return halt
+    const failure = yield* append(run, [settlingRecord(calls)])
+    if (failure !== null) return failure
   }
-  const ready = yield* readyRequest(run, isPrompted(run) ? 'prompt' : 'call')
+  const ready = yield* readyRequest(run, endsInPrompt(run) ? 'prompt' : 'call')
   if (!('ok' in ready)) yield { type: 'request-sent', request: ready.request, forecast: ready.forecast }
   return ready
 }
 
-/** The person has spoken last. */
-function isPrompted({ state }: TurnRun): boolean {
+/** Whether the last message is a prompt of the user, not a tool result or an answer. */
+function endsInPrompt({ state }: TurnRun): boolean {
   const { entries } = state.view
-  for (let place = entries.length - 1; place >= 0; place -= 1) {
-    const record = entries.at(place)?.record
+  for (let index = entries.length - 1; index >= 0; index -= 1) {
+    const record = entries.at(index)?.record
     if (record?.type === 'user' || record?.type === 'assistant') return isPrompt(record)
   }
   return true
 }
 
-function readyOf<Body>(desk: Desk, { request, forecast }: OpenedCall): ReadyRequest<Body> {
+function toReadyRequest<Body>(session: OpenSession, { request, forecast }: OpenedCall): ReadyRequest<Body> {
   const call = callOf(request)
   const { betas = [], ...body } = call.payload
-  const host = hostOf(desk)
+  const host = turnHost(session)
   return {
     ok: true,
-    // What the API takes, in whatever words its SDK has for it.
+    // The body is what the API takes; `Body` is the caller's type for it.
     body: body as unknown as Body,
     headers: betas.length === 0 ? {} : { 'anthropic-beta': betas.join(',') },
     betas,
     forecast,
-    context: measureNow(desk.shared.state, host, host.room),
+    context: measureNow(session.state, host, host.room),
     get text() {
       return bodyText(encodeRequest(call.payload, { raw: { messages: call.raw } }))
     },

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { createGate, createQueue } from './open-session.ts'
+import { createQueue, createReplyGate } from './open-session.ts'
 
 describe('the queue', () => {
-  it('lets one in at a time, in order, and goes on after one that threw', async () => {
+  it('runs one piece of work at a time, in order, and continues after one that threw', async () => {
     const queue = createQueue()
     const steps: string[] = []
     const work = (name: string, fails = false) =>
@@ -19,13 +19,13 @@ describe('the queue', () => {
   })
 })
 
-describe('the gate', () => {
-  it('holds those who come while it is shut, also where it was shut again before they got through', async () => {
-    const gate = createGate()
-    await gate.passed()
+describe('the reply gate', () => {
+  it('holds callers while it is shut, also if it is shut again before they got through', async () => {
+    const gate = createReplyGate()
+    await gate.waitUntilOpen()
     gate.shut()
     let isThrough = false
-    const passing = gate.passed().then(() => {
+    const passing = gate.waitUntilOpen().then(() => {
       isThrough = true
     })
     gate.open()

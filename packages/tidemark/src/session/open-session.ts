@@ -1,8 +1,7 @@
-/** An open session as its parts see it: its state, its model, its tools, and who is at work on it. */
+/** An open session as the operations of this folder share it: its state, model and tools, and what is under way. */
 import {
   type Alone,
   historyTool,
-  type JsonObject,
   type OpenedCall,
   type OtherSummariser,
   openSession,
@@ -10,78 +9,90 @@ import {
   type Room,
   refresh,
   type SessionState,
-  type Signal,
   TidemarkError,
   type TurnHost,
   type TurnRun,
 } from '@tidemark/core'
+import { given } from '@tidemark/wire'
 import { badOption } from '../platform/argument-errors.ts'
-import { createListeners, type Listeners, type SessionEvent } from './events.ts'
-import type { Carriers, SessionPlace, Settings, TidemarkOptions } from './options.ts'
-import { type FittedModel, heardModel, heardSummariser } from './session-model.ts'
+import { createListeners, drain, type Listeners, type SessionEvent } from './events.ts'
+import type { Settings, TidemarkOptions } from './options.ts'
+import { type SessionModel, summarizerWithRetryEvents, withRetryEvents } from './session-model.ts'
 import type { Toolset } from './tools.ts'
 
-/** What may differ from session to session. */
-export interface DeskOptions
+/** Options that can differ between sessions. */
+export interface SessionOptions
   extends Pick<TidemarkOptions, 'carriers' | 'hooks' | 'cleanups' | 'source' | 'interactive' | 'autonomous'> {
   readonly onEvent?: (event: SessionEvent) => void
 }
 
-export interface Desk {
+export interface OpenSession {
   readonly id: string
   readonly settings: Settings
-  readonly options: DeskOptions
-  readonly carriers: Room['carriers']
-  /** The model that writes summaries, where it is another; null where it is the session's. */
-  readonly summariser: OtherSummariser | null
-  readonly shared: SharedSession
+  readonly options: SessionOptions
+  /** The part of the compaction host that does not depend on the current model. */
+  readonly room: Omit<Room, 'estimator' | 'scaled' | 'rules'>
+  /** The current state. Setting one with a newly sent request shuts the gate. */
+  state: SessionState
+  /** Runs writers one at a time, in order, so that no two of them use the same position of the log. */
+  readonly alone: Alone
   readonly listeners: Listeners
-  /** Shut while a reply comes in: a prompt between its blocks would tear it apart. */
-  readonly gate: Gate
-  fitted: FittedModel
+  /** Shut while a reply arrives: a prompt appended between its blocks would split it. */
+  readonly gate: ReplyGate
+  model: SessionModel
   tools: Toolset
   sections: readonly PlacedSection[]
-  /** The request that was handed out and whose response has not come. */
+  /** The request returned by `next` whose response has not been appended. */
   pending: OpenedCall | null
-  /** Calls whose results are on their way into the log. */
+  /** Ids of tool calls whose results are being appended. */
   readonly arriving: Set<string>
-  /** The act that has the session; null where none does. */
+  /** The operation that has reserved the session, or null. */
   busyWith: string | null
-  /** Everything under way: each resolves when it is over, however it ends. */
+  /** Everything under way; each promise resolves at its end, also after a failure. */
   readonly works: Set<Promise<unknown>>
-  /** Calls off everything that is under way; done once, when the session is closed. */
+  /** Aborted once, when the session is closed. */
   readonly stop: AbortController
-  /** We have written, so that nobody else can until we let go. */
+  /** We have written and hold the lock, so that no other process can write. */
   isWriter: boolean
-  /** Resolves when it is closed; null while it is open. */
+  /** Resolves when the session is closed; null while it is open. */
   closing: Promise<void> | null
 }
 
-export interface DeskStart {
+export interface OpenSessionInput {
   readonly settings: Settings
-  readonly fitted: FittedModel
-  readonly summariser: OtherSummariser | null
-  readonly options: DeskOptions
+  readonly model: SessionModel
+  /** The model that writes summaries, if it is not the session's own. */
+  readonly summarizer: OtherSummariser | null
+  readonly options: SessionOptions
+  /** Called for every event, before the listeners that are added later. */
+  readonly listeners: readonly ((event: SessionEvent) => void)[]
+  /** Null: the tools that the log declares, without a way to run them. */
   readonly tools: Toolset | null
   readonly sections: readonly PlacedSection[]
 }
 
-export async function openDesk(id: string, start: DeskStart): Promise<Desk> {
-  const { settings, options, fitted, summariser, tools, sections } = start
-  const state = await openSession(settings.journal, id)
-  const gate = createGate()
-  const listeners = createListeners(options.onEvent)
+export async function openSessionById(id: string, input: OpenSessionInput): Promise<OpenSession> {
+  const { settings, options, tools, sections } = input
+  let state = await openSession(settings.journal, id)
+  const gate = createReplyGate()
+  const listeners = createListeners(input.listeners)
   return {
     id,
     settings,
     options,
-    carriers: carriersFor(options.carriers, { id, log: settings.logOf(id) }),
-    summariser: heardSummariser(summariser, settings, listeners),
-    shared: gated(shareSession(state), gate),
+    room: createRoom(id, input, listeners),
+    get state() {
+      return state
+    },
+    set state(next) {
+      if (next.sent !== state.sent && next.sent !== null) gate.shut()
+      state = next
+    },
+    alone: createQueue(),
     listeners,
     gate,
-    fitted: heardModel(fitted, settings, listeners),
-    tools: tools ?? rememberedTools(state, settings),
+    model: withRetryEvents(input.model, settings, listeners),
+    tools: tools ?? toolsFromLog(state, settings),
     sections,
     pending: null,
     arriving: new Set(),
@@ -93,27 +104,24 @@ export async function openDesk(id: string, start: DeskStart): Promise<Desk> {
   }
 }
 
-/** A request that goes out is seen by its mark on the state: from that moment on, prompts wait. */
-function gated(shared: SharedSession, gate: Gate): SharedSession {
-  let { state } = shared
+function createRoom(id: string, input: OpenSessionInput, listeners: Listeners): OpenSession['room'] {
+  const { settings, options } = input
+  const { carriers = [], hooks, cleanups, autonomous } = options
+  const summarizer = summarizerWithRetryEvents(input.summarizer, settings, listeners)
+  const log = settings.logPath(id)
+  const transcript = settings.options.transcript === true ? log : null
   return {
-    get state() {
-      return state
-    },
-    set state(next) {
-      if (next.sent !== state.sent && next.sent !== null) gate.shut()
-      state = next
-    },
-    alone: shared.alone,
+    deadlines: settings.deadlines,
+    retrieval: { historyTool: settings.historyTool, transcript },
+    carriers: typeof carriers === 'function' ? carriers({ id, log }) : carriers,
+    ...given({ hooks, cleanups, isAutonomous: autonomous }),
+    ...(settings.blobs === null ? {} : { blobs: settings.blobs }),
+    ...(summarizer === null ? {} : { summariser: summarizer }),
   }
 }
 
-function carriersFor(given: Carriers | undefined, place: SessionPlace): Room['carriers'] {
-  return typeof given === 'function' ? given(place) : (given ?? [])
-}
-
-/** Those the log says were declared: what is compacted before the first turn keeps them. */
-function rememberedTools({ told }: SessionState, { historyTool: own }: Settings): Toolset {
+/** The tools declared by the log, so that a compaction before the first turn keeps them. */
+function toolsFromLog({ told }: SessionState, { historyTool: own }: Settings): Toolset {
   const definitions = (told.standing?.epoch.tools ?? []).filter(({ name }) => name !== own)
   return {
     definitions,
@@ -121,50 +129,53 @@ function rememberedTools({ told }: SessionState, { historyTool: own }: Settings)
   }
 }
 
-export function deskRun(desk: Desk, signal?: Signal): TurnRun {
-  return runOn(desk.shared, hostOf(desk), signal === undefined ? {} : { signal })
+/** What the engine needs for one operation: the session's state, host, lock and abort signal. */
+export function createTurnContext(
+  session: OpenSession,
+  options: {
+    /** The operation is aborted by these and when the session is closed. Without them nothing aborts it. */
+    readonly signals?: readonly (AbortSignal | undefined)[]
+    /** Writes wait while a reply arrives. */
+    readonly waitsForReply?: boolean
+  } = {},
+): TurnRun {
+  return {
+    get state() {
+      return session.state
+    },
+    set state(next) {
+      session.state = next
+    },
+    host: turnHost(session),
+    signal: options.signals === undefined ? undefined : anySignal(session, options.signals),
+    alone: options.waitsForReply === true ? lockBetweenReplies(session) : session.alone,
+  }
 }
 
-/** The same for an act that whoever closes the session calls off. */
-export function actRun(desk: Desk, ...signals: readonly (AbortSignal | undefined)[]): TurnRun {
-  const given = signals.filter((signal) => signal !== undefined)
-  if (!given.every((signal) => signal instanceof AbortSignal))
+function anySignal({ stop }: OpenSession, signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  const defined = signals.filter((signal) => signal !== undefined)
+  if (!defined.every((signal) => signal instanceof AbortSignal))
     throw badOption('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
-  return deskRun(desk, AbortSignal.any([desk.stop.signal, ...given]))
+  return AbortSignal.any([stop.signal, ...defined])
 }
 
-/** Work that `close` waits for. */
-export async function working<T>(desk: Desk, work: () => Promise<T>): Promise<T> {
-  checkOpen(desk)
-  const done = work()
-  tracked(desk, done)
-  return done
-}
-
-function tracked({ works }: Desk, work: Promise<unknown>): void {
-  const over: Promise<unknown> = work.catch(() => {}).finally(() => works.delete(over))
-  works.add(over)
-}
-
-/** For what is said from outside: it waits where a reply is coming in. */
-export function promptRun(desk: Desk): TurnRun {
-  const { shared, gate } = desk
-  const alone: Alone = async (work) => {
+/** The gate may be shut again before the lock is free, so it is checked again under the lock. */
+function lockBetweenReplies({ gate, alone }: OpenSession): Alone {
+  return async (work) => {
     for (;;) {
-      await gate.passed()
-      const done = await shared.alone(async () => (gate.isShut ? null : { value: await work() }))
+      await gate.waitUntilOpen()
+      const done = await alone(async () => (gate.isShut ? null : { value: await work() }))
       if (done !== null) return done.value
     }
   }
-  return runOn(shared, hostOf(desk), { alone })
 }
 
-export function hostOf(desk: Desk): TurnHost & { readonly room: Room } {
-  const { settings, fitted, options } = desk
-  const { choice, parameters } = fitted
+export function turnHost(session: OpenSession): TurnHost & { readonly room: Room } {
+  const { settings, model, options } = session
+  const { choice, parameters, estimator, scaled, rules } = model
   return {
     journal: settings.journal,
-    model: fitted.port,
+    model: model.port,
     clock: settings.clock,
     ids: settings.ids,
     policy: settings.policy,
@@ -173,110 +184,81 @@ export function hostOf(desk: Desk): TurnHost & { readonly room: Room } {
     source: options.source ?? 'sdk',
     isInteractive: options.interactive ?? false,
     pricesOf: choice.pricesOf,
-    sections: desk.sections,
-    offered: () => ({ tools: offeredTools(desk), model: choice.id, parameters }),
-    runTool: desk.tools.run,
-    room: roomOf(desk),
+    sections: session.sections,
+    offered() {
+      // Read when called: a compaction in the background may outlive a change of tools.
+      const { definitions } = session.tools
+      const { historyTool: history } = settings
+      const offered = history === null ? definitions : [...definitions, historyTool(history)]
+      return { tools: offered, model: choice.id, parameters }
+    },
+    runTool: session.tools.run,
+    room: { ...session.room, estimator, scaled, rules },
   }
 }
 
-function offeredTools({ tools, settings }: Desk): readonly JsonObject[] {
-  const { historyTool: name } = settings
-  return name === null ? tools.definitions : [...tools.definitions, historyTool(name)]
-}
-
-function roomOf({ settings, fitted, options, carriers, summariser, id }: Desk): Room {
-  const { estimator, scaled, rules } = fitted
-  const { hooks, cleanups, autonomous } = options
-  const transcript = settings.options.transcript === true ? settings.logOf(id) : null
-  return {
-    estimator,
-    scaled,
-    rules,
-    deadlines: settings.deadlines,
-    retrieval: { historyTool: settings.historyTool, transcript },
-    ...(settings.blobs === null ? {} : { blobs: settings.blobs }),
-    ...(carriers === undefined ? {} : { carriers }),
-    ...(hooks === undefined ? {} : { hooks }),
-    ...(cleanups === undefined ? {} : { cleanups }),
-    ...(autonomous === undefined ? {} : { isAutonomous: autonomous }),
-    ...(summariser === null ? {} : { summariser }),
+/** Reserves the session for one operation; returns the function that ends the reservation. Throws `busy` or `closed`. */
+export function reserveSession(session: OpenSession, operation: string): () => void {
+  checkOpen(session)
+  const { id, busyWith } = session
+  if (busyWith !== null) {
+    const message = `${operation}: the session ${id} is busy with ${busyWith}. Wait for that to end; append works meanwhile.`
+    throw new TidemarkError('busy', message, { details: { act: operation, busyWith } })
   }
-}
-
-/** Takes the session for an act; what it gives back lets go of it. */
-export function claim(desk: Desk, act: string): () => void {
-  checkOpen(desk)
-  if (desk.busyWith !== null) throw busy(desk, act)
-  desk.busyWith = act
+  session.busyWith = operation
   const over = Promise.withResolvers<void>()
-  tracked(desk, over.promise)
+  track(session, over.promise)
   return () => {
-    desk.busyWith = null
-    desk.gate.open()
+    session.busyWith = null
+    session.gate.open()
     over.resolve()
   }
 }
 
-export function checkOpen({ closing, id }: Desk): void {
+/** Runs work that needs no reservation; `close` waits for it. */
+export async function trackWork<T>(session: OpenSession, work: () => Promise<T>): Promise<T> {
+  checkOpen(session)
+  const result = work()
+  track(session, result)
+  return result
+}
+
+function track({ works }: OpenSession, work: Promise<unknown>): void {
+  const over: Promise<unknown> = work.catch(() => {}).finally(() => works.delete(over))
+  works.add(over)
+}
+
+export function checkOpen({ closing, id }: OpenSession): void {
   if (closing !== null) throw new TidemarkError('closed', `The session ${id} was closed: open it again.`)
 }
 
-function busy({ id, busyWith }: Desk, act: string): TidemarkError {
-  const message = `${act}: the session ${id} is busy with ${busyWith}. Wait for that to end; append works meanwhile.`
-  return new TidemarkError('busy', message, { details: { act, busyWith } })
-}
-
-/** With what other processes have written since; nobody can while the session is ours. */
-export async function takeIn(desk: Desk, run: TurnRun): Promise<void> {
-  if (desk.isWriter && desk.settings.locks) return
-  const from = desk.shared.state.position
+/** Reads what other processes appended. Skipped while we hold the lock: no other process can write then. */
+export async function refreshFromLog(session: OpenSession, run: TurnRun): Promise<void> {
+  if (session.isWriter && session.settings.locks) return
+  const from = session.state.position
   await refresh(run)
-  const to = desk.shared.state.position
-  if (to > from) desk.listeners.emit({ type: 'caught-up', from, to })
+  const to = session.state.position
+  if (to > from) session.listeners.emit({ type: 'caught-up', from, to })
 }
 
-/** Tells an event of the engine, and heeds it. */
-export function told(desk: Desk, event: SessionEvent): void {
-  if (event.type === 'appended') desk.isWriter = true
-  if (REPLY_OVER.has(event.type)) desk.gate.open()
-  desk.listeners.emit(event)
+/** Runs an operation of the engine to its end and emits its events. */
+export function runAndEmit<Event extends SessionEvent, End>(
+  session: OpenSession,
+  events: AsyncGenerator<Event, End>,
+): Promise<End> {
+  return drain({ events, onEvent: (event) => emit(session, event) })
+}
+
+/** Emits an event of the engine, after updating what the session derives from it. */
+export function emit(session: OpenSession, event: SessionEvent): void {
+  if (event.type === 'appended') session.isWriter = true
+  if (REPLY_OVER.has(event.type)) session.gate.open()
+  session.listeners.emit(event)
 }
 
 const REPLY_OVER: ReadonlySet<string> = new Set(['answered', 'reactive-compact', 'turn-ended'])
 
-// One session, many hands: a turn under way, a summary in the making, messages that arrive. All of them work on one
-// state, and whatever they write goes through one queue, so that no two use the same position of the log.
-
-export interface SharedSession {
-  state: SessionState
-  readonly alone: Alone
-}
-
-export function shareSession(state: SessionState): SharedSession {
-  return { state, alone: createQueue() }
-}
-
-/** A run whose state is the session's. */
-export function runOn(
-  shared: SharedSession,
-  host: TurnHost,
-  { signal, alone = shared.alone }: { readonly signal?: Signal; readonly alone?: Alone } = {},
-): TurnRun {
-  return {
-    get state() {
-      return shared.state
-    },
-    set state(next) {
-      shared.state = next
-    },
-    host,
-    signal,
-    alone,
-  }
-}
-
-/** One after the other, in the order in which they were asked for; one that throws holds up nobody. */
+/** Runs work one at a time, in the order of the calls. Work that throws does not stop the work after it. */
 export function createQueue(): Alone {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
@@ -286,15 +268,15 @@ export function createQueue(): Alone {
   }
 }
 
-/** A door that can be shut for a while: those who come meanwhile wait for it. */
-export interface Gate {
+export interface ReplyGate {
   readonly isShut: boolean
   shut(): void
   open(): void
-  passed(): Promise<void>
+  /** Resolves when the gate is open. */
+  waitUntilOpen(): Promise<void>
 }
 
-export function createGate(): Gate {
+export function createReplyGate(): ReplyGate {
   let waiting: PromiseWithResolvers<void> | null = null
   return {
     get isShut() {
@@ -307,7 +289,7 @@ export function createGate(): Gate {
       waiting?.resolve()
       waiting = null
     },
-    async passed() {
+    async waitUntilOpen() {
       while (waiting !== null) await waiting.promise
     },
   }

@@ -1,4 +1,4 @@
-/** What `createTidemark` takes, and the check of it: one line that names the option and says what to do. */
+/** The options of `createTidemark`: their checks, with one message that names the option, and their defaults. */
 
 import { statSync } from 'node:fs'
 import {
@@ -20,13 +20,13 @@ import {
   type Policy,
   placeSections,
   readSwitches,
-  show,
   type Switches,
   type SystemPrompt,
+  show,
   TidemarkError,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
-import { badOption as bad, checkNames } from '../platform/argument-errors.ts'
+import { badOption, checkNames } from '../platform/argument-errors.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
@@ -35,45 +35,45 @@ import { homeOr, sessionPaths, tidemarkHome } from '../storage/paths.ts'
 import type { SessionEvent } from './events.ts'
 
 export interface TidemarkOptions {
-  /** As `anthropic('claude-sonnet-5-5')` gives it. */
+  /** As returned by `anthropic('claude-sonnet-5-5')`. */
   readonly model: ModelChoice
-  /** The folder for sessions and blobs; `TIDEMARK_HOME`, or one in the user's data directory. */
+  /** The folder for sessions and blobs. Default: `TIDEMARK_HOME`, or else one in the user's data directory. */
   readonly home?: string
-  /** Keeps everything in memory, and nothing afterwards: for tests. */
+  /** Keeps everything in memory and nothing on disk: for tests. */
   readonly memory?: boolean
-  /** Another log than files under `home`. */
+  /** A log other than files under `home`. */
   readonly journal?: Journal
-  /** Where large tool results are put aside; a folder under `home` unless given. Null: they stay whole. */
+  /** Where large tool results are stored. Default: a folder under `home`. Null: they stay in the context. */
   readonly blobs?: BlobStore | null
-  /** Figures that should be other than the defaults (docs/policy.md). */
+  /** Changes to the default policy (docs/policy.md). */
   readonly policy?: DeepPartial<Policy>
-  /** Where switches such as `DISABLE_AUTO_COMPACT` are read; `process.env` unless given. */
+  /** Environment variables for switches such as `DISABLE_AUTO_COMPACT`. Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** The system prompt: a text, or sections. */
+  /** The system prompt: text or sections. */
   readonly system?: SystemPrompt | CallerPrompt
-  /** State that is shown from its source again after a compaction; a function where it differs by session. */
+  /** Context sources: state that is read again from its source after a compaction. A function if it differs by session. */
   readonly carriers?: Carriers
   readonly hooks?: CompactHooks
-  /** What must be forgotten when a conversation is rewritten. */
+  /** Run when the context is rewritten, to drop caches that depend on it. */
   readonly cleanups?: readonly Cleanup[]
-  /** Who asks; `sdk` unless given. A subagent says `agent:name`. */
+  /** Label for telemetry. Default: `sdk`. A subagent uses `agent:name`. */
   readonly source?: string
-  /** A person answers, so that pauses between prompts are long. */
+  /** A user answers questions, so that pauses between prompts are long. */
   readonly interactive?: boolean
-  /** Nobody watches: after a compaction the work goes on by itself. */
+  /** No user is watching: after a compaction the model is told to continue without asking. */
   readonly autonomous?: boolean
   /**
-   * Declares a tool, `history` or the name given, by which the model reads what left its view. `run` answers it; in
-   * your own loop `session.history(call.input)` does. Large results are put aside only where there is one.
+   * Declares a tool, named `history` or as given, with which the model reads what left its context. `run` answers it; in
+   * your own loop, `session.history(call.input)` does. Large results are stored as blobs only with this tool.
    */
   readonly history?: boolean | string
-  /** The model can read files: it is told where the log is. */
+  /** The model can read files: it gets the path of the log. */
   readonly transcript?: boolean
-  /** What is known of the host's tools beyond their names: whose results can be had again. */
+  /** Facts about the host's tools, such as which results can be obtained again. */
   readonly hostTools?: HostTools
-  /** Another model for summaries. */
+  /** A different model for summaries. */
   readonly summariser?: ModelChoice
-  /** Told everything, of all sessions. */
+  /** Called for every event of every session. */
   readonly onEvent?: (event: SessionEvent, session: string) => void
   readonly clock?: Clock
   readonly ids?: Ids
@@ -84,58 +84,59 @@ export type Carriers = readonly Carrier[] | ((session: SessionPlace) => readonly
 
 export interface SessionPlace {
   readonly id: string
-  /** The session's log; null where it is no file. */
+  /** Path of the session's log; null if it is not a file. */
   readonly log: string | null
 }
 
+/** Null if the value is accepted; otherwise what was expected. */
 type Check = (value: unknown) => string | null
 
-const wants =
+const expect =
   (expected: string, accepts: (value: unknown) => boolean): Check =>
   (value) =>
     accepts(value) ? null : expected
 
-const flag = wants('true or false', (value) => typeof value === 'boolean')
+const flag = expect('true or false', (value) => typeof value === 'boolean')
 const port = (...methods: readonly string[]): Check =>
-  wants(`an object with ${methods.join(', ')}`, (value) =>
+  expect(`an object with ${methods.join(', ')}`, (value) =>
     methods.every((name) => typeof (value as Record<string, unknown> | null)?.[name] === 'function'),
   )
-const choice = wants('a model, as anthropic("claude-sonnet-5-5") gives it', (value) => {
+const choice = expect('a model, as returned by anthropic("claude-sonnet-5-5")', (value) => {
   const given = value as Partial<ModelChoice> | null | undefined
   return typeof given?.id === 'string' && typeof given.connect === 'function'
 })
-const object = wants('an object', (value) => isObject(value))
-const list = (what: string): Check => wants(`a list of ${what}`, (value) => Array.isArray(value))
+const object = expect('an object', (value) => isObject(value))
+const list = (what: string): Check => expect(`a list of ${what}`, (value) => Array.isArray(value))
 
 const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   model: choice,
-  home: wants('an absolute path', (value) => typeof value === 'string'),
+  home: expect('an absolute path', (value) => typeof value === 'string'),
   memory: flag,
   journal: port('read', 'append', 'list', 'release'),
   blobs: (value) => (value === null ? null : port('put', 'get', 'has')(value)),
   policy: object,
   env: object,
-  system: wants(
-    'a text, a list of texts, or { sections }',
+  system: expect(
+    'text, a list of texts, or { sections }',
     (value) => typeof value === 'string' || isObject(value) || Array.isArray(value),
   ),
-  carriers: wants(
-    'a list of carriers, or a function that gives one',
+  carriers: expect(
+    'a list of context sources, or a function that returns one',
     (value) => Array.isArray(value) || typeof value === 'function',
   ),
   hooks: checkHooks,
-  cleanups: list('clean-ups'),
-  source: wants('a text such as "sdk" or "agent:review"', (value) => typeof value === 'string'),
+  cleanups: list('cleanups'),
+  source: expect('text such as "sdk" or "agent:review"', (value) => typeof value === 'string'),
   interactive: flag,
   autonomous: flag,
-  history: wants(
-    'true, false or the name of the tool',
+  history: expect(
+    'true, false, or a name for the tool',
     (value) => typeof value === 'boolean' || (typeof value === 'string' && value !== ''),
   ),
   transcript: flag,
   hostTools: object,
   summariser: choice,
-  onEvent: wants('a function', (value) => typeof value === 'function'),
+  onEvent: expect('a function', (value) => typeof value === 'function'),
   clock: port('now', 'sleep'),
   ids: port('next'),
   deadlines: port('within'),
@@ -143,12 +144,16 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
 
 const HOOKS: readonly (keyof CompactHooks)[] = ['preCompact', 'sessionStart', 'postCompact']
 
+/** Throws for a wrong list of hooks; returns what was expected instead of the whole value. */
 function checkHooks(value: unknown): string | null {
   if (!isObject(value)) return 'an object with preCompact, sessionStart or postCompact'
   checkNames('hooks', value, HOOKS)
   for (const [name, hooks] of Object.entries(value))
     if (hooks !== undefined && !(Array.isArray(hooks) && hooks.every(isHook)))
-      throw bad('hooks', `hooks.${name}: expected a list of { name, run(input, signal), timeoutSeconds }.`)
+      throw badOption(
+        'hooks',
+        `hooks.${name}: expected a list of { name, run(input, signal), timeoutSeconds }.`,
+      )
   return null
 }
 
@@ -156,15 +161,15 @@ function isHook(hook: unknown): boolean {
   return isObject(hook) && typeof hook.name === 'string' && typeof hook.run === 'function'
 }
 
-/** What `open` takes of the same options, each checked in the same way. */
-export function checkOwnOptions(who: string, options: unknown, others: readonly string[]): void {
-  if (!isObject(options)) throw bad('options', `${who}: expected options, found ${show(options)}.`)
-  checkNames(who, options, [...others, ...OWN])
-  for (const name of OWN) checkOption(who, name, options[name])
+/** Checks the options of `open`. Those it shares with `createTidemark` are checked in the same way. */
+export function checkOpenOptions(options: unknown): void {
+  if (!isObject(options)) throw badOption('options', `open: expected options, found ${show(options)}.`)
+  checkNames('open', options, ['tools', 'runTool', ...OPEN_OPTIONS])
+  for (const name of OPEN_OPTIONS) checkOption('open', name, options[name])
   if (options.system !== undefined) placeSections(options.system as SystemPrompt)
 }
 
-const OWN: readonly (keyof TidemarkOptions)[] = [
+const OPEN_OPTIONS: readonly (keyof TidemarkOptions)[] = [
   'system',
   'model',
   'carriers',
@@ -176,62 +181,65 @@ const OWN: readonly (keyof TidemarkOptions)[] = [
   'onEvent',
 ]
 
-export function checkModel(who: string, model: unknown): void {
-  checkOption(who, 'model', model ?? null)
+export function checkModel(caller: string, model: unknown): void {
+  checkOption(caller, 'model', model ?? null)
 }
 
-/** Throws `bad-option` (or `bad-policy`, `bad-home`) for the first thing that is wrong. */
-export function checkOptions(options: TidemarkOptions): void {
-  if (!isObject(options)) throw bad('options', 'createTidemark: expected options, with a model at least.')
+/** Throws `bad-option` (or `bad-policy`, `bad-home`) for the first problem. */
+function checkOptions(options: TidemarkOptions): void {
+  if (!isObject(options))
+    throw badOption('options', 'createTidemark: expected options with at least a model.')
   if (options.model === undefined)
-    throw bad('model', 'createTidemark: no model. Give one, as in { model: anthropic("claude-sonnet-5-5") }.')
+    throw badOption(
+      'model',
+      'createTidemark: no model. Give one, as in { model: anthropic("claude-sonnet-5-5") }.',
+    )
   checkNames('createTidemark', options, Object.keys(CHECKS))
   for (const [name, value] of Object.entries(options)) checkOption('createTidemark', name, value)
   if (options.memory === true && (options.home !== undefined || options.journal !== undefined))
-    throw bad(
+    throw badOption(
       'memory',
-      'createTidemark: memory keeps nothing on disk; leave out home and journal, or memory.',
+      'createTidemark: memory keeps nothing on disk; remove home and journal, or memory.',
     )
   createPolicy(options.policy ?? {})
   if (options.system !== undefined) placeSections(options.system)
 }
 
-function checkOption(who: string, name: string, value: unknown): void {
+function checkOption(caller: string, name: string, value: unknown): void {
   const expected = value === undefined ? null : CHECKS[name as keyof TidemarkOptions](value)
   if (expected === null) return
-  throw bad(name, `${who}: ${name} is ${show(value)}; expected ${expected}.`)
+  throw badOption(name, `${caller}: ${name} is ${show(value)}; expected ${expected}.`)
 }
 
-// The options with every default in place: what all sessions of one Tidemark share.
-
+/** The options with all defaults: what the sessions of one Tidemark share. */
 export interface Settings {
   readonly options: TidemarkOptions
   readonly journal: Journal
-  /** Who writes to a session has it to itself until it is let go. */
+  /** Whether the first write locks the session until it is released. */
   readonly locks: boolean
-  /** Lets go of what was opened for it. */
+  /** Closes the journal if it was opened here. */
   readonly close: () => Promise<void>
   readonly blobs: BlobStore | null
-  /** The log of a session; null where it is no file. */
-  readonly logOf: (session: string) => string | null
+  /** Path of a session's log; null if it is not a file. */
+  readonly logPath: (session: string) => string | null
   readonly policy: Policy
   readonly switches: Switches
   readonly notices: readonly string[]
   readonly sections: readonly PlacedSection[]
-  /** The name of the history tool; null where there is none. */
+  /** Name of the history tool; null without one. */
   readonly historyTool: string | null
   readonly clock: Clock
   readonly ids: Ids
   readonly deadlines: Deadlines
 }
 
-export function settingsOf(options: TidemarkOptions): Settings {
+export function createSettings(options: TidemarkOptions): Settings {
   checkOptions(options)
   const { policy = {}, system, clock = systemClock, history = false } = options
   const { switches, notices } = readSwitches(options.env ?? process.env)
   return {
     options,
-    ...storesOf(options),
+    ...createStores(options),
     policy: createPolicy(policy),
     switches,
     notices: [...notices.map(({ message }) => message), ...options.model.notes],
@@ -243,42 +251,42 @@ export function settingsOf(options: TidemarkOptions): Settings {
   }
 }
 
-type Stores = Pick<Settings, 'journal' | 'locks' | 'blobs' | 'logOf' | 'close'>
+type Stores = Pick<Settings, 'journal' | 'locks' | 'blobs' | 'logPath' | 'close'>
 
-function storesOf(options: TidemarkOptions): Stores {
+function createStores(options: TidemarkOptions): Stores {
   const { journal, blobs, memory = false } = options
   if (memory) {
     return {
       journal: createMemoryJournal(),
       locks: true,
       blobs: blobs === undefined ? createMemoryBlobs() : blobs,
-      ...NOWHERE,
+      ...NO_FILES,
     }
   }
-  const home = homeOf(options)
+  const home = findHome(options)
   const folder = blobs === undefined ? createBlobFolder({ home }) : blobs
-  if (journal !== undefined) return { journal, locks: false, blobs: folder, ...NOWHERE }
+  if (journal !== undefined) return { journal, locks: false, blobs: folder, ...NO_FILES }
   const files = createFileJournal({ home })
   return {
     journal: files,
     locks: true,
     blobs: folder,
-    logOf: (session) => sessionPaths(home, session).log,
+    logPath: (session) => sessionPaths(home, session).log,
     close: () => files.close(),
   }
 }
 
-const NOWHERE: Pick<Stores, 'logOf' | 'close'> = { logOf: () => null, close: async () => {} }
+const NO_FILES: Pick<Stores, 'logPath' | 'close'> = { logPath: () => null, close: async () => {} }
 
-function homeOf({ home, env }: TidemarkOptions): string {
+function findHome({ home, env }: TidemarkOptions): string {
   const found = home === undefined ? tidemarkHome(env ?? process.env) : homeOr(home)
   if (isUsable(found)) return found
   const name = home === undefined && (env ?? process.env).TIDEMARK_HOME ? 'TIDEMARK_HOME' : 'The home'
-  const message = `${name} is ${show(found)}, where a file is in the way. Name a folder; it is made where there is none.`
+  const message = `${name} is ${show(found)}, which is a file or is below a file. Name a folder; it is created if it does not exist.`
   throw new TidemarkError('bad-home', message, { details: { name, value: found } })
 }
 
-/** A folder, or nothing yet. What cannot be looked at is for whoever writes there to tell. */
+/** True for a folder and for nothing. A path that cannot be examined counts as usable: the first write will report it. */
 function isUsable(path: string): boolean {
   try {
     return statSync(path).isDirectory()

@@ -1,4 +1,4 @@
-/** Acts of the person on the conversation: compact, in one or in three steps, undo, pin. */
+/** Rewrites that the caller asks for: compact, in one step or in three, undo, pin. */
 import {
   type Committed,
   type CompactAsked,
@@ -19,39 +19,35 @@ import {
   type Undone,
   undoAct,
 } from '@tidemark/core'
+import { given } from '@tidemark/wire'
 import { badOption, checkNames } from '../platform/argument-errors.ts'
-import { drain } from './events.ts'
 import {
-  actRun,
   checkOpen,
-  claim,
-  type Desk,
-  deskRun,
-  hostOf,
-  takeIn,
-  told,
-  working,
+  createTurnContext,
+  type OpenSession,
+  refreshFromLog,
+  reserveSession,
+  runAndEmit,
+  trackWork,
+  turnHost,
 } from './open-session.ts'
 
-export interface CompactOptions {
+export interface CompactOptions extends ActOptions {
   /** `full`, or from or up to the record `pivot`. */
   readonly form?: CompactForm
-  /** uuid of a record, as `append` gave it. */
+  /** uuid of a record, as returned by `append`. */
   readonly pivot?: string
   /** What the summary should pay attention to. */
   readonly instructions?: string
-  /** Tokens that the conversation may have afterwards. */
+  /** How many tokens the context may have afterwards. */
   readonly target?: number
   /** `local`: without a model, whatever the policy says. */
   readonly summarizer?: 'local' | 'model'
-  readonly signal?: AbortSignal
-  /** As for `commit` and `undo`. */
-  readonly abandon?: boolean
 }
 
 export interface ActOptions {
   readonly signal?: AbortSignal
-  /** The request that `next` gave will not be answered. Without this word, its response has to come first. */
+  /** The request returned by `next` will not be answered. Without this, its response must be appended first. */
   readonly abandon?: boolean
 }
 
@@ -65,133 +61,135 @@ const COMPACT_NAMES: readonly (keyof CompactOptions)[] = [
   ...ACT_NAMES,
 ]
 
-/** What a step is given is what the step before it gave, and not its refusal. */
-function checkStep(who: 'prepare' | 'commit', given: unknown, fields: readonly string[]): void {
-  if (isObject(given) && given.ok === true && fields.every((field) => isObject(given[field]))) return
-  const expected = who === 'prepare' ? 'a plan, as planCompaction' : 'a draft, as prepare'
-  const isRefusal = isObject(given) && typeof given.message === 'string'
-  const found = isRefusal ? `a refusal: ${given.message}` : `${show(given)}.`
-  throw badOption(who, `${who}: expected ${expected} gives it where it is ok, found ${found}`)
-}
-
-/** Something else has the session. */
+/** Another operation has reserved the session. Nothing was changed. */
 export interface Busy {
   readonly ok: false
   readonly reason: 'busy'
   readonly message: string
 }
 
-export async function compactSession(desk: Desk, options: CompactOptions): Promise<Committed | Busy> {
+export async function compactSession(
+  session: OpenSession,
+  options: CompactOptions,
+): Promise<Committed | Busy> {
   checkNames('compact', options, COMPACT_NAMES)
-  return rewriting(desk, { act: 'compact', options }, (run) =>
-    compact(run, hostOf(desk).room, asked(options)),
+  return runRewrite(session, 'compact', options, (run) =>
+    compact(run, turnHost(session).room, toCompactInput(options)),
   )
 }
 
 export async function planSession(
-  desk: Desk,
+  session: OpenSession,
   options: CompactOptions,
 ): Promise<CompactionPlan | RewriteRefused> {
   checkNames('planCompaction', options, COMPACT_NAMES)
-  checkOpen(desk)
-  const run = deskRun(desk)
-  await takeIn(desk, run)
-  const host = hostOf(desk)
-  return planCompaction(run.state, asked(options), { host, room: host.room })
+  checkOpen(session)
+  const run = createTurnContext(session)
+  await refreshFromLog(session, run)
+  const host = turnHost(session)
+  return planCompaction(run.state, toCompactInput(options), { host, room: host.room })
 }
 
-/** Takes nothing for itself: a turn may go on, and messages may come, while the summary is made. */
+/** Reserves nothing: a turn may continue and messages may be appended while the summary is written. */
 export async function prepareSession(
-  desk: Desk,
+  session: OpenSession,
   plan: CompactionPlan,
   signal: AbortSignal | undefined,
 ): Promise<CompactionDraft | RewriteRefused> {
-  checkStep('prepare', plan, ['asked', 'span', 'entries'])
-  return working(desk, () => {
-    const events = prepareCompaction(actRun(desk, signal), hostOf(desk).room, plan)
-    return drain({ events, onEvent: (event) => told(desk, event) })
+  checkStepInput('prepare', plan, ['asked', 'span', 'entries'])
+  return trackWork(session, () => {
+    const run = createTurnContext(session, { signals: [signal] })
+    return runAndEmit(session, prepareCompaction(run, turnHost(session).room, plan))
   })
 }
 
 export async function commitSession(
-  desk: Desk,
+  session: OpenSession,
   draft: CompactionDraft,
   options: ActOptions = {},
 ): Promise<Committed | Busy> {
-  checkStep('commit', draft, ['plan', 'summary', 'receipt'])
+  checkStepInput('commit', draft, ['plan', 'summary', 'receipt'])
   checkNames('commit', options, ACT_NAMES)
-  return rewriting(desk, { act: 'commit', options }, (run) => commitCompaction(run, hostOf(desk).room, draft))
+  return runRewrite(session, 'commit', options, (run) => commitCompaction(run, turnHost(session).room, draft))
 }
 
 export type UndoOptions = Omit<UndoAsked, 'id'> & ActOptions
 
 export async function undoSession(
-  desk: Desk,
+  session: OpenSession,
   id: string | undefined,
   options: UndoOptions,
 ): Promise<Undone | Busy> {
   checkNames('undo', options, ['force', ...ACT_NAMES])
   if (id !== undefined && typeof id !== 'string')
-    throw badOption('id', `undo: the id is ${show(id)}; expected that of an act, or nothing for the newest.`)
+    throw badOption(
+      'id',
+      `undo: the id is ${show(id)}; expected that of a compaction or clearing, or nothing for the newest.`,
+    )
   const { force = false } = options
-  const act = { force, ...(id === undefined ? {} : { id }) }
-  return rewriting(desk, { act: 'undo', options }, (run) => undoAct(run, hostOf(desk).room, act))
+  return runRewrite(session, 'undo', options, (run) =>
+    undoAct(run, turnHost(session).room, { force, ...given({ id }) }),
+  )
 }
 
-/** `note`: what a person should know of a pin that can do nothing now. */
+/** `note`: why the pin has no effect now, for the user. */
 export type PinOutcome = { readonly ok: true; readonly note?: string } | RewriteRefused
 
-export async function pinSession(desk: Desk, uuid: string, pinned: boolean): Promise<PinOutcome> {
-  return working(desk, async () => {
-    const run = deskRun(desk)
-    await takeIn(desk, run)
-    return drain({ events: pinRecord(run, uuid, pinned), onEvent: (event) => told(desk, event) })
+export async function pinSession(session: OpenSession, uuid: string, isPinned: boolean): Promise<PinOutcome> {
+  return trackWork(session, async () => {
+    const run = createTurnContext(session)
+    await refreshFromLog(session, run)
+    return runAndEmit(session, pinRecord(run, uuid, isPinned))
   })
 }
 
-interface Rewriting {
-  readonly act: string
-  readonly options: ActOptions
-}
-
-async function rewriting<End>(
-  desk: Desk,
-  { act, options }: Rewriting,
-  work: (run: TurnRun) => AsyncGenerator<TurnEvent, End>,
+/** Runs a rewrite if nothing else has reserved the session and no response is outstanding. */
+async function runRewrite<End>(
+  session: OpenSession,
+  operation: string,
+  options: ActOptions,
+  rewrite: (run: TurnRun) => AsyncGenerator<TurnEvent, End>,
 ): Promise<End | Busy> {
-  checkOpen(desk)
-  if (desk.busyWith !== null) return busy(desk, act)
-  if (desk.pending !== null && options.abandon !== true) return unanswered(desk, act)
-  const release = claim(desk, act)
+  checkOpen(session)
+  const busy = checkFree(session, operation)
+  if (busy !== null) return busy
+  // After a rewrite, the answer to the old context could not be used to measure the new one.
+  if (session.pending !== null && options.abandon !== true) {
+    const message = `${operation}: next gave a request of the session ${session.id} whose response has not been appended; nothing was changed. Append the response first, or give { abandon: true } if none will come.`
+    return { ok: false, reason: 'busy', message }
+  }
+  const release = reserveSession(session, operation)
   try {
-    desk.pending = null
-    const run = actRun(desk, options.signal)
-    await takeIn(desk, run)
-    return await drain({ events: work(run), onEvent: (event) => told(desk, event) })
+    session.pending = null
+    const run = createTurnContext(session, { signals: [options.signal] })
+    await refreshFromLog(session, run)
+    return await runAndEmit(session, rewrite(run))
   } finally {
     release()
   }
 }
 
-function busy({ id, busyWith }: Desk, act: string): Busy {
-  const message = `${act}: the session ${id} is busy with ${busyWith}; nothing was changed. Try again when that has ended.`
+/** Null if no operation has reserved the session. */
+export function checkFree({ id, busyWith }: OpenSession, operation: string): Busy | null {
+  if (busyWith === null) return null
+  const message = `${operation}: the session ${id} is busy with ${busyWith}; nothing was changed. Try again when that has ended.`
   return { ok: false, reason: 'busy', message }
 }
 
-/** Rewritten now, the conversation would be measured by an answer to what it was before. */
-function unanswered({ id }: Desk, act: string): Busy {
-  const message = `${act}: next gave a request of the session ${id} whose response has not come; nothing was changed. Append the response first, or give { abandon: true } where none will come.`
-  return { ok: false, reason: 'busy', message }
+/** A step needs the result of the step before it, not its refusal. */
+function checkStepInput(step: 'prepare' | 'commit', input: unknown, fields: readonly string[]): void {
+  if (isObject(input) && input.ok === true && fields.every((field) => isObject(input[field]))) return
+  const expected = step === 'prepare' ? 'a plan, as planCompaction' : 'a draft, as prepare'
+  const isRefusal = isObject(input) && typeof input.message === 'string'
+  const found = isRefusal ? `a refusal: ${input.message}` : `${show(input)}.`
+  throw badOption(step, `${step}: expected ${expected} returns it if ok, found ${found}`)
 }
 
-function asked({ form, pivot, instructions, target, summarizer }: CompactOptions): CompactAsked {
+function toCompactInput(options: CompactOptions): CompactAsked {
+  const { form, pivot, instructions, target, summarizer } = options
   return {
     trigger: 'manual',
     cause: 'person',
-    ...(form === undefined ? {} : { form }),
-    ...(pivot === undefined ? {} : { pivot }),
-    ...(instructions === undefined ? {} : { instructions }),
-    ...(target === undefined ? {} : { target }),
-    ...(summarizer === undefined ? {} : { summarizer }),
+    ...given({ form, pivot, instructions, target, summarizer }),
   }
 }

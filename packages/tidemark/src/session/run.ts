@@ -1,4 +1,4 @@
-/** A turn of ours: what the person said, then the model and its tools until it calls no more. */
+/** `session.run`: one turn, from the prompt until the model makes no more tool calls. */
 import {
   type ApiMessage,
   type Content,
@@ -6,7 +6,6 @@ import {
   isBlock,
   messagesOf,
   prefixTokens,
-  type SessionState,
   show,
   sizeOf,
   startCalibration,
@@ -16,138 +15,142 @@ import {
   takeTurn,
 } from '@tidemark/core'
 import { badOption, checkNames } from '../platform/argument-errors.ts'
-import { textOf } from './append.ts'
-import { type EventStream, type SessionEvent, streamOf } from './events.ts'
-import { actRun, claim, type Desk, hostOf, takeIn, told } from './open-session.ts'
-import { checkRunnable, type GivenTools, type Toolset, toolsetOf } from './tools.ts'
+import { replyText } from './append.ts'
+import { createEventStream, type EventStream, type SessionEvent } from './events.ts'
+import {
+  createTurnContext,
+  emit,
+  type OpenSession,
+  refreshFromLog,
+  reserveSession,
+  turnHost,
+} from './open-session.ts'
+import { checkRunnable, createToolset, type GivenTools } from './tools.ts'
 
 export interface RunOptions extends GivenTools {
   readonly signal?: AbortSignal
 }
 
-/** Events as they come; `outcome` when it is over. Breaking off the loop calls the run off. */
+/** The events of a run as they happen, and its `outcome`. Leaving the loop early aborts the run. */
 export type Run = EventStream<SessionEvent, RunOutcome>
 
 export type RunOutcome =
   | {
       readonly ok: true
-      /** What the model said last. */
+      /** The text of the last reply. */
       readonly text: string
-      /** Why it stopped, in the provider's words. */
+      /** The `stop_reason` of the last reply. */
       readonly stopReason: string | null
     }
   | (Halt & { readonly message: string })
 
-/** Begins at once. */
-export function runSession(desk: Desk, prompt: Content | null, options: RunOptions = {}): Run {
+/** Starts at once, whether or not the events are read. Throws for wrong options and if the session is busy. */
+export function runSession(session: OpenSession, prompt: Content | null, options: RunOptions = {}): Run {
   checkNames('run', options, ['tools', 'runTool', 'signal'])
-  checkPrompt(prompt)
-  const tools = runTools(desk.tools, options)
-  checkRunnable(tools)
-  const release = claim(desk, 'run')
-  desk.tools = tools
+  if (prompt !== null && typeof prompt !== 'string' && !isBlockList(prompt))
+    throw badOption(
+      'prompt',
+      `run: the prompt is ${show(prompt)}; expected text, blocks, or null to continue.`,
+    )
+  const { tools = session.tools.definitions, runTool } = options
+  const isNew = options.tools !== undefined || runTool !== undefined
+  const toolset = isNew
+    ? createToolset(runTool === undefined ? { tools } : { tools, runTool })
+    : session.tools
+  checkRunnable(toolset)
+  const release = reserveSession(session, 'run')
+  session.tools = toolset
   const stop = new AbortController()
-  return streamOf({
-    events: turnEvents(desk, { prompt, signals: [options.signal, stop.signal], release }),
-    onEvent: (event) => told(desk, event),
-    callOff: () => stop.abort(),
+  return createEventStream({
+    events: runTurn(session, prompt, [options.signal, stop.signal], release),
+    onEvent: (event) => emit(session, event),
+    abort: () => stop.abort(),
   })
 }
 
-function checkPrompt(prompt: unknown): void {
-  if (prompt === null || typeof prompt === 'string') return
-  if (Array.isArray(prompt) && prompt.length > 0 && prompt.every(isBlock)) return
-  throw badOption('prompt', `run: the prompt is ${show(prompt)}; expected a text, blocks, or null to go on.`)
+function isBlockList(prompt: unknown): boolean {
+  return Array.isArray(prompt) && prompt.length > 0 && prompt.every(isBlock)
 }
 
-/** What runs the calls may be given for tools that are known already. */
-function runTools(known: Toolset, { tools, runTool }: RunOptions): Toolset {
-  if (runTool !== undefined) return toolsetOf({ tools: tools ?? known.definitions, runTool })
-  return tools === undefined ? known : toolsetOf({ tools })
-}
-
-interface TurnWork {
-  readonly prompt: Content | null
-  readonly signals: readonly (AbortSignal | undefined)[]
-  readonly release: () => void
-}
-
-async function* turnEvents(desk: Desk, work: TurnWork): AsyncGenerator<SessionEvent, RunOutcome> {
+async function* runTurn(
+  session: OpenSession,
+  prompt: Content | null,
+  signals: readonly (AbortSignal | undefined)[],
+  release: () => void,
+): AsyncGenerator<SessionEvent, RunOutcome> {
   let text = ''
   try {
-    const run = actRun(desk, ...work.signals)
-    await takeIn(desk, run)
-    desk.pending = null
-    const refused = work.prompt === null ? null : tooLarge(desk, work.prompt)
-    const events = refused === null ? takeTurn(run, work.prompt) : endedAtOnce(run, refused)
+    const run = createTurnContext(session, { signals })
+    await refreshFromLog(session, run)
+    session.pending = null
+    const tooLarge = prompt === null ? null : checkPromptFits(session, prompt)
+    const events = tooLarge === null ? takeTurn(run, prompt) : endTurn(run, tooLarge)
     for (;;) {
       const step = await events.next()
-      if (step.done === true) return outcomeOf(step.value, text)
-      if (step.value.type === 'answered') text = textOf(step.value.reply)
+      if (step.done === true) return toRunOutcome(step.value, text)
+      if (step.value.type === 'answered') text = replyText(step.value.reply)
       yield step.value
     }
   } finally {
-    work.release()
+    release()
   }
 }
 
-async function* endedAtOnce(run: TurnRun, halt: Halt): AsyncGenerator<TurnEvent, TurnOutcome> {
-  const outcome: TurnOutcome = { ...halt, state: run.state }
+async function* endTurn(run: TurnRun, failure: Halt): AsyncGenerator<TurnEvent, TurnOutcome> {
+  const outcome: TurnOutcome = { ...failure, state: run.state }
   yield { type: 'turn-ended', outcome }
   return outcome
 }
 
-function outcomeOf(outcome: TurnOutcome, text: string): RunOutcome {
-  const { state: _, ...end }: TurnOutcome & { readonly state: SessionState } = outcome
-  return end.ok
-    ? { ok: true, text, stopReason: end.stopReason }
-    : { ...end, message: haltWords(end, messagesOf(outcome.state.flat)) }
+function toRunOutcome({ state, ...end }: TurnOutcome, text: string): RunOutcome {
+  if (end.ok) return { ok: true, text, stopReason: end.stopReason }
+  return { ...end, message: describeFailure(end, messagesOf(state.flat)) }
 }
 
-// A prompt that no compaction could make room for is refused before it is in the log, where it would stay.
-
-/** Null where it fits, or where nobody knows the window. */
-export function tooLarge(desk: Desk, prompt: Content): Halt | null {
-  const { estimator, scaled, choice } = desk.fitted
+/**
+ * Null if the prompt fits or the window is unknown. A prompt that no compaction can make fit is refused before it is
+ * appended: in the log it would stay for good.
+ */
+function checkPromptFits(session: OpenSession, prompt: Content): Halt | null {
+  const { estimator, scaled, choice } = session.model
   if (!scaled.known) return null
   const { effective } = scaled.lines
   const start = startCalibration(estimator.weights.start)
-  const size = (tokens: number): number => sizeOf(start, tokens, desk.settings.policy.estimate).expected
-  const said = size(estimator.content(prompt))
-  const before = size(prefixTokens(desk.shared.state, hostOf(desk), estimator))
-  if (said + before <= effective) return null
-  const message = `The prompt has about ${counted(said)} tokens, and ${counted(before)} of the system prompt and tools stand before it: ${choice.id} takes ${counted(effective)}. It was not added to the session. Give it in parts, or where a tool can read it.`
+  const { estimate } = session.settings.policy
+  const promptTokens = sizeOf(start, estimator.content(prompt), estimate).expected
+  const before = prefixTokens(session.state, turnHost(session), estimator)
+  const prefixSize = sizeOf(start, before, estimate).expected
+  if (promptTokens + prefixSize <= effective) return null
+  const message = `The prompt has about ${formatTokens(promptTokens)} tokens, and the system prompt and tools before it have ${formatTokens(prefixSize)}: ${choice.id} takes ${formatTokens(effective)}. The prompt was not added to the session. Split it, or put it in a file that a tool can read.`
   return { ok: false, reason: 'full', message }
 }
 
-function counted(tokens: number): string {
+function formatTokens(tokens: number): string {
   return Math.ceil(tokens).toLocaleString('en-US')
 }
 
-// Why an act stopped short, in a sentence that says what to do.
-
-/** `messages`: the conversation as it stands. */
-export function haltWords(halt: Halt, messages: readonly ApiMessage[]): string {
-  switch (halt.reason) {
+/** Why an operation stopped, and what to do about it. `messages`: the current conversation. */
+export function describeFailure(failure: Halt, messages: readonly ApiMessage[]): string {
+  switch (failure.reason) {
     case 'conflict':
-      return 'Another process wrote to the session meanwhile. Nothing of it was lost; try again.'
+      return 'Another process wrote to the session at the same time. Nothing was lost; try again.'
     case 'locked':
-      return 'message' in halt.refusal ? halt.refusal.message : 'Another process holds the session.'
+      return 'message' in failure.refusal ? failure.refusal.message : 'Another process holds the session.'
     case 'invalid': {
-      if (messages.length === 0) return 'Nothing was said yet: append a prompt first.'
+      if (messages.length === 0) return 'The conversation is empty: append a prompt first.'
       if (messages.at(-1)?.role === 'assistant')
-        return 'The model has answered, and nothing was said since: append a prompt first.'
-      const [first] = halt.findings
-      return `The provider would refuse the request: ${first?.path ?? ''}: ${first?.message ?? 'invalid'}.`
+        return 'The last message is an answer of the model: append a prompt first.'
+      const [first] = failure.findings
+      return `The provider would reject the request: ${first?.path ?? ''}: ${first?.message ?? 'invalid'}.`
     }
     case 'failed':
-      return halt.failure.message
+      return failure.failure.message
     case 'aborted':
-      return 'It was called off.'
+      return 'It was aborted.'
     case 'call-limit':
-      return `The turn made ${halt.calls} calls to the model and was halted. Run with null to go on.`
+      return `The turn made ${failure.calls} calls to the model and was stopped. Run with null to continue.`
     case 'prefix':
     case 'full':
-      return halt.message
+      return failure.message
   }
 }

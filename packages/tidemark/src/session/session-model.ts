@@ -1,21 +1,21 @@
-/** A model under the policy in force: its estimator, its lines, its connection. Made once and shared by all sessions. */
+/** A model under the policy in force: its estimator, its limits, its connection. Created once and shared by all sessions. */
 import {
   createEstimator,
   type Estimator,
   type JsonObject,
   type Model,
   type OtherSummariser,
-  type Profile,
   type RegisterRules,
   registerRules,
   type ScaledPolicy,
   scalePolicy,
 } from '@tidemark/core'
+import { given } from '@tidemark/wire'
 import type { ModelChoice } from '../models/model-choice.ts'
 import type { Listeners } from './events.ts'
 import type { Settings } from './options.ts'
 
-export interface FittedModel {
+export interface SessionModel {
   readonly choice: ModelChoice
   readonly port: Model
   readonly estimator: Estimator
@@ -24,58 +24,65 @@ export interface FittedModel {
   readonly parameters: JsonObject
 }
 
-export function fitModel(choice: ModelChoice, settings: Settings): FittedModel {
+const DEFAULT_MAX_TOKENS = 8_192
+
+export function createSessionModel(choice: ModelChoice, settings: Settings): SessionModel {
   const { policy, switches, options } = settings
+  const { maxOutput } = choice
   const estimator = createEstimator(choice.weights(policy.estimate))
-  const scaled = scalePolicy(policy, { window: choice.window, maxOutput: choice.maxOutput }, switches)
+  const scaled = scalePolicy(policy, { window: choice.window, maxOutput }, switches)
   const rules = registerRules({
     estimator,
     policy: policy.clear,
     largeInput: scaled.budgets.clear.largeInput,
-    ...(options.hostTools === undefined ? {} : { host: options.hostTools }),
+    ...given({ host: options.hostTools }),
   })
-  return {
-    choice,
-    port: connected(choice, settings),
-    estimator,
-    scaled,
-    rules,
-    parameters: withBetas({ max_tokens: usualOutput(choice, scaled), ...choice.parameters }, choice.profile),
-  }
+  // As much as the policy reserves for an answer: more would reduce the space for input.
+  const reserve = scaled.known ? scaled.offsets.reserve : DEFAULT_MAX_TOKENS
+  const max_tokens = Math.max(1, Math.min(maxOutput ?? reserve, reserve))
+  const parameters = withCompactionBeta({ max_tokens, ...choice.parameters }, choice)
+  return { choice, port: connect(choice, settings), estimator, scaled, rules, parameters }
 }
 
-function connected({ connect }: ModelChoice, { clock, policy }: Settings, listeners?: Listeners): Model {
+/** A request with the provider's own summary needs this beta. Added only then, it would change the prefix and break the cache. */
+function withCompactionBeta(parameters: JsonObject, { profile: { compaction } }: ModelChoice): JsonObject {
+  const betas = Array.isArray(parameters.betas) ? parameters.betas : []
+  if (compaction.beta === null || betas.includes(compaction.beta)) return parameters
+  return { ...parameters, betas: [...betas, compaction.beta] }
+}
+
+function connect(choice: ModelChoice, { clock, policy }: Settings, listeners?: Listeners): Model {
   const { network } = policy.turn
-  if (listeners === undefined) return connect({ clock, network })
-  return connect({ clock, network, onRetry: (retry) => listeners.emit({ type: 'retrying', ...retry }) })
+  if (listeners === undefined) return choice.connect({ clock, network })
+  return choice.connect({
+    clock,
+    network,
+    onRetry: (retry) => listeners.emit({ type: 'retrying', ...retry }),
+  })
 }
 
-/** The same model, whose retries are told to those who listen to one session. */
-export function heardModel(fitted: FittedModel, settings: Settings, listeners: Listeners): FittedModel {
-  return { ...fitted, port: connected(fitted.choice, settings, listeners) }
+/** The same model on a connection of its own, which emits its retries to one session. */
+export function withRetryEvents(model: SessionModel, settings: Settings, listeners: Listeners): SessionModel {
+  return { ...model, port: connect(model.choice, settings, listeners) }
 }
 
-export function heardSummariser(
-  other: OtherSummariser | null,
+/** The model for summaries, if the options name one. */
+export function createSummarizer(settings: Settings): OtherSummariser | null {
+  const { summariser: choice } = settings.options
+  if (choice === undefined) return null
+  const { port, scaled } = createSessionModel(choice, settings)
+  const outputTokens = scaled.known ? scaled.summaryOutput : settings.policy.compact.direct.outputTokens
+  const { id: model, profile, window } = choice
+  return { port, summariser: { model, profile, window, outputTokens } }
+}
+
+/** The same summarizer on a connection of its own, which emits its retries to one session. */
+export function summarizerWithRetryEvents(
+  summarizer: OtherSummariser | null,
   settings: Settings,
   listeners: Listeners,
 ): OtherSummariser | null {
   const { summariser: choice } = settings.options
-  if (other === null || choice === undefined) return other
-  return { ...other, port: connected(choice, settings, listeners) }
-}
-
-const USUAL_OUTPUT = 8_192
-
-/** As much as the policy sets aside for an answer: more would have to be taken from the room for input. */
-function usualOutput({ maxOutput }: ModelChoice, scaled: ScaledPolicy): number {
-  const reserve = scaled.known ? scaled.offsets.reserve : USUAL_OUTPUT
-  return Math.max(1, Math.min(maxOutput ?? reserve, reserve))
-}
-
-/** A request that carries the provider's own summary has to name this; named later, it would begin another epoch. */
-function withBetas(parameters: JsonObject, { compaction }: Profile): JsonObject {
-  const given = Array.isArray(parameters.betas) ? parameters.betas : []
-  if (compaction.beta === null || given.includes(compaction.beta)) return parameters
-  return { ...parameters, betas: [...given, compaction.beta] }
+  if (summarizer === null || choice === undefined) return summarizer
+  return { ...summarizer, port: connect(choice, settings, listeners) }
 }

@@ -1,4 +1,4 @@
-/** A session: the face of one conversation. */
+/** The public `Session` object: one conversation. Each method is implemented in a file of its own. */
 import {
   type ApiMessage,
   type Committed,
@@ -19,11 +19,11 @@ import {
   withMoney,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
-import { appendSaid } from './append.ts'
+import { appendMessages } from './append.ts'
 import type { EventOf, SessionEventType } from './events.ts'
 import type { Said } from './messages.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from './next.ts'
-import type { Desk } from './open-session.ts'
+import type { OpenSession } from './open-session.ts'
 import {
   type ActOptions,
   type Busy,
@@ -38,162 +38,153 @@ import {
   undoSession,
 } from './rewrite.ts'
 import { type Run, type RunOptions, runSession } from './run.ts'
-import { type Breakdown, breakdownOf, type ContextLeft, contextLeft } from './status.ts'
+import { type Breakdown, type ContextLeft, measureBreakdown, measureContextRemaining } from './status.ts'
 import { type SwitchOutcome, switchModel } from './switch-model.ts'
 
 export interface Session {
   readonly id: string
-  /** The model that is asked. */
+  /** Id of the current model. */
   readonly model: string
-  /** What of the log could not be read, line by line; empty where all could. */
+  /** Lines of the log that could not be read; empty if the log is intact. */
   readonly damage: readonly Damage[]
 
   /**
-   * Puts what was said into the log, durable when it returns, and gives back the uuids of the records. Works at any
-   * time, also while a run or a compaction is under way; while a reply comes in, it waits for its end.
+   * Appends messages to the log, durable when it returns, and returns the uuids of the records. Works at any time, also
+   * during a run or a compaction; while a reply arrives, it waits for its end.
    *
    * @example const [prompt] = await session.append(user('Fix the login page.'))
    */
-  append(...said: readonly (Said | object)[]): Promise<readonly string[]>
+  append(...messages: readonly (Said | object)[]): Promise<readonly string[]>
 
   /**
-   * Makes room as the plan says, then gives the next request, ready to be sent by your own client. Append its
-   * response before anything else is said.
+   * Reduces the context if needed, then returns the next request, ready to be sent by your own client. Append its
+   * response before any other message.
    *
    * @example const request = await session.next({ tools }); if (request.ok) await client.messages.create(request.body)
    */
   next<Body = RequestBody>(options?: NextOptions): Promise<NextOutcome<Body>>
 
   /**
-   * Runs a turn: the prompt, then the model and its tools until it calls no more. It begins at once. Null goes on
-   * where a turn was cut short.
+   * Runs a turn: the prompt, then the model and its tools until it makes no more tool calls. Starts at once. Null
+   * continues a turn that was interrupted.
    *
    * @example const { outcome } = session.run('Fix the login page.', { tools })
    */
   run(prompt: string | readonly object[] | null, options?: RunOptions): Run
 
   /**
-   * Replaces the conversation by a summary, what must stay, and what the carriers bring back. One act that is undone
-   * as one.
+   * Replaces the context with a summary, the messages that must stay, and the current state of the context sources. Can be
+   * undone as a whole.
    *
    * @example await session.compact({ instructions: 'Keep the names of all tables.' })
    */
   compact(options?: CompactOptions): Promise<Committed | Busy>
-  /** The first of three steps: what a compaction would do and cost. Changes nothing. */
+  /** Step one of three: what a compaction would do and cost. Changes nothing. */
   planCompaction(options?: CompactOptions): Promise<CompactionPlan | RewriteRefused>
-  /** The second: the summary and all that comes with it, to be looked at, edited or thrown away. Changes nothing. */
+  /** Step two: the summary and everything with it, to be inspected, edited or discarded. Changes nothing. */
   prepare(
     plan: CompactionPlan,
     options?: { readonly signal?: AbortSignal },
   ): Promise<CompactionDraft | RewriteRefused>
-  /** The third. What was said meanwhile stands behind it; where the conversation was rewritten meanwhile it refuses. */
+  /** Step three. Messages appended meanwhile stay after the summary. Refused if the context was rewritten meanwhile. */
   commit(draft: CompactionDraft, options?: ActOptions): Promise<Committed | Busy>
 
   /**
-   * Takes a compaction or a clearing back, the newest unless its id is given: the conversation is what it was.
+   * Undoes a compaction or a clearing, by default the newest: the context is what it was before.
    *
    * @example await session.undo()
    */
   undo(id?: string, options?: UndoOptions): Promise<Undone | Busy>
-  /** Every rewrite keeps the record word for word. */
+  /** Keeps the record unchanged in every rewrite. */
   pin(uuid: string): Promise<PinOutcome>
+  /** Undoes `pin`. */
   unpin(uuid: string): Promise<PinOutcome>
 
+  /** How full the context window is, and its thresholds. */
   contextRemaining(): ContextLeft
-  /** What fills the window. */
+  /** What fills the context window. */
   breakdown(): Breakdown
-  /** What it has cost, what the cache saved, and what was lost to breaks of it. */
+  /** What the session has cost, what the cache saved, and what cache breaks cost. */
   money(): MoneyTotals
-  /** Goes on with another model, where the conversation fits or can be made to. */
+  /** Continues with another model if the context fits it or can be compacted to fit. */
   switchModel(model: ModelChoice): Promise<SwitchOutcome>
 
   /**
-   * Reads what was ever said here, as the model's history tool does.
+   * Searches the whole log, also what left the context, as the model's history tool does.
    *
    * @example const { content } = await session.history({ text: 'ECONNREFUSED' })
    */
   history(query: object): Promise<HistoryAnswer>
-  /** The messages of the next request, as they are now. */
+  /** The messages of the next request, as of now. */
   messages(): readonly ApiMessage[]
-  /** All of it as Markdown, summarised and cleared parts included, without secrets. */
+  /** The whole conversation as Markdown, with summarized and cleared parts, without secrets. */
   export(options?: { readonly title?: string; readonly redacts?: boolean }): Promise<string>
 
   /**
-   * Tells events of one type, or all with `*`; what it gives back ends it.
+   * Calls the listener for events of one type, or for all with `*`. Returns a function that removes it.
    *
    * @example const off = session.on('compact', ({ compaction }) => console.log(compaction.tokensAfter))
    */
   on<Type extends SessionEventType>(type: Type | '*', listener: (event: EventOf<Type>) => void): () => void
-  /** Lets go of the session, so that another process can have it. What is under way is called off first. */
+  /** Aborts what is under way, waits for its end, and releases the session for other processes. */
   close(): Promise<void>
 }
 
-export function sessionFace(desk: Desk, onClose: () => void): Session {
+export function createSession(session: OpenSession, onClose: () => void): Session {
+  const { settings } = session
   return {
-    id: desk.id,
+    id: session.id,
     get model() {
-      return desk.fitted.choice.id
+      return session.model.choice.id
     },
     get damage() {
-      return desk.shared.state.damage
+      return session.state.damage
     },
-    append: (...said) => appendSaid(desk, said),
-    next: (options) => nextRequest(desk, options),
-    run: (prompt, options) => runSession(desk, prompt as Content | null, options),
-    compact: (options = {}) => compactSession(desk, options),
-    planCompaction: (options = {}) => planSession(desk, options),
-    prepare: (plan, options) => prepareSession(desk, plan, options?.signal),
-    commit: (draft, options) => commitSession(desk, draft, options),
-    undo: (id, options = {}) => undoSession(desk, id, options),
-    pin: (uuid) => pinSession(desk, uuid, true),
-    unpin: (uuid) => pinSession(desk, uuid, false),
-    contextRemaining: () => contextLeft(desk),
-    breakdown: () => breakdownOf(desk),
-    money: () => moneyOf(desk),
-    switchModel: (model) => switchModel(desk, model),
-    history: (query) => historyOf(desk, query),
-    messages: () => messagesOf(desk.shared.state.flat),
-    export: (options = {}) => exported(desk, options),
-    on: desk.listeners.on,
-    close: () => closed(desk, onClose),
+    append: (...messages) => appendMessages(session, messages),
+    next: (options) => nextRequest(session, options),
+    run: (prompt, options) => runSession(session, prompt as Content | null, options),
+    compact: (options = {}) => compactSession(session, options),
+    planCompaction: (options = {}) => planSession(session, options),
+    prepare: (plan, options) => prepareSession(session, plan, options?.signal),
+    commit: (draft, options) => commitSession(session, draft, options),
+    undo: (id, options = {}) => undoSession(session, id, options),
+    pin: (uuid) => pinSession(session, uuid, true),
+    unpin: (uuid) => pinSession(session, uuid, false),
+    contextRemaining: () => measureContextRemaining(session),
+    breakdown: () => measureBreakdown(session),
+    money() {
+      const state = withMoney(session.state, session.model.choice.pricesOf)
+      session.state = state
+      return moneyTotals(state.money ?? noMoney())
+    },
+    switchModel: (model) => switchModel(session, model),
+    history: (query) =>
+      runHistory(query, {
+        session: session.state.session,
+        blobs: settings.blobs,
+        policy: settings.policy.history,
+        pageTokens: session.model.scaled.budgets.historyPage,
+        measure: session.model.estimator.text,
+      }),
+    messages: () => messagesOf(session.state.flat),
+    export({ title = `Conversation ${session.id}`, redacts = true } = {}) {
+      const { blobs } = settings
+      return exportMarkdown(session.state.session, { title, blobs, ...(redacts ? { redact } : {}) })
+    },
+    on: session.listeners.on,
+    close() {
+      session.closing ??= closeSession(session, onClose)
+      return session.closing
+    },
   }
 }
 
-function moneyOf(desk: Desk): MoneyTotals {
-  const state = withMoney(desk.shared.state, desk.fitted.choice.pricesOf)
-  desk.shared.state = state
-  return moneyTotals(state.money ?? noMoney())
-}
-
-function historyOf({ shared, settings, fitted }: Desk, query: object): Promise<HistoryAnswer> {
-  return runHistory(query, {
-    session: shared.state.session,
-    blobs: settings.blobs,
-    policy: settings.policy.history,
-    pageTokens: fitted.scaled.budgets.historyPage,
-    measure: fitted.estimator.text,
-  })
-}
-
-function exported(
-  { shared, settings, id }: Desk,
-  { title = `Conversation ${id}`, redacts = true }: { readonly title?: string; readonly redacts?: boolean },
-): Promise<string> {
-  const { blobs } = settings
-  return exportMarkdown(shared.state.session, { title, blobs, ...(redacts ? { redact } : {}) })
-}
-
-function closed(desk: Desk, onClose: () => void): Promise<void> {
-  desk.closing ??= letGo(desk, onClose)
-  return desk.closing
-}
-
-/** What was begun before is over when the session is let go of: nothing takes it again. */
-async function letGo(desk: Desk, onClose: () => void): Promise<void> {
-  desk.stop.abort()
-  await Promise.all(desk.works)
+/** Releases the log only after everything under way has ended, so that nothing locks it again. */
+async function closeSession(session: OpenSession, onClose: () => void): Promise<void> {
+  session.stop.abort()
+  await Promise.all(session.works)
   try {
-    await desk.shared.alone(async () => desk.settings.journal.release(desk.id))
+    await session.alone(async () => session.settings.journal.release(session.id))
   } finally {
     onClose()
   }

@@ -1,6 +1,6 @@
 /**
- * What fills the window: by class, by tool, by file, by carrier, by message. The parts are estimates, the whole may
- * have been measured; what lies between them is a part of its own, so that the parts always add up.
+ * What fills the context window, and how much is left. The parts are estimated, the total may be measured; the difference
+ * is a part of its own, so that the parts always add up to the total.
  */
 import {
   type Accounting,
@@ -17,28 +17,28 @@ import {
   standOn,
   type Tally,
 } from '@tidemark/core'
-import { type Desk, hostOf } from './open-session.ts'
+import { type OpenSession, turnHost } from './open-session.ts'
 
 export interface Breakdown {
   readonly total: { readonly tokens: number; readonly source: 'measured' | 'estimated' | 'both' }
-  /** Add up to the total. */
+  /** The token classes; they add up to the total. */
   readonly classes: readonly Share[]
-  /** Calls and results of each tool, dearest first; a part of the classes, and so are those below. */
+  /** Calls and results by tool, largest first. This and the lists below are parts of the classes. */
   readonly tools: readonly Share[]
   /** Files that tools read. */
   readonly files: readonly Share[]
-  /** Attachments by type: what carriers and hooks brought. */
+  /** Attachments by type: from context sources and hooks. */
   readonly carriers: readonly Share[]
-  /** Every line of the view, in order. */
+  /** Every entry of the context, in order. */
   readonly messages: readonly MessageShare[]
-  /** Files read more than once, and what one reading would have saved. */
+  /** Files that were read more than once, and the tokens that a single read would have saved. */
   readonly duplicateReads: readonly DuplicateRead[]
 }
 
 export interface Share {
   readonly name: string
   readonly tokens: number
-  /** Pieces of it; absent where they are not counted. */
+  /** How many items; absent if they are not counted. */
   readonly count?: number
   readonly source: 'measured' | 'estimated'
 }
@@ -49,58 +49,53 @@ export interface MessageShare {
   readonly tokens: number
 }
 
-export function breakdownOf(desk: Desk): Breakdown {
-  const { state } = desk.shared
-  const host = hostOf(desk)
-  const { expected, source } = measureNow(state, host, host.room)
-  const messages = messageShares(desk)
-  const { account, attachments } = countedIn(desk)
-  const classes = [...prefixShares(desk), ...classShares(account, attachments)].filter(
+export function measureBreakdown(session: OpenSession): Breakdown {
+  const host = turnHost(session)
+  const { expected, source } = measureNow(session.state, host, host.room)
+  const { account, attachments } = countContext(session)
+  const classes = [...prefixShares(session), ...classShares(account, attachments)].filter(
     ({ tokens }) => tokens > 0,
   )
-  const estimated = classes.reduce((sum, { tokens }) => sum + tokens, 0)
-  const beside: Share = {
-    name: source === 'estimated' ? 'correction of the estimate' : 'counted by the provider beside these',
-    tokens: expected - estimated,
+  const difference: Share = {
+    name: source === 'estimated' ? 'estimate correction' : 'counted by the provider only',
+    tokens: expected - classes.reduce((sum, { tokens }) => sum + tokens, 0),
     source: source === 'estimated' ? 'estimated' : 'measured',
   }
   return {
     total: { tokens: expected, source },
-    classes: beside.tokens === 0 ? classes : [...classes, beside],
-    tools: byTokens(merged(account.toolRequests, account.toolResults)),
-    files: byTokens(account.reads),
-    carriers: byTokens(attachments),
-    messages,
+    classes: difference.tokens === 0 ? classes : [...classes, difference],
+    tools: toShares(addTallies(account.toolRequests, account.toolResults)),
+    files: toShares(account.reads),
+    carriers: toShares(attachments),
+    messages: messageShares(session),
     duplicateReads: duplicateReads(account),
   }
 }
 
-interface Counted {
+/** Counts the entries as the model sees them: a cleared result counts as its placeholder. */
+function countContext({ state, model, settings }: OpenSession): {
   readonly account: Accounting
   readonly attachments: ReadonlyMap<string, Tally>
-}
-
-/** Everything as the view shows it: what was cleared counts as its stub. */
-function countedIn({ shared, fitted, settings }: Desk): Counted {
-  const { estimator } = fitted
+} {
+  const { estimator } = model
   const account = openAccount({
     estimate: (block) => Math.round(estimator.block(block)),
     readTools: settings.policy.clear.tools.filter((tool) => /read/i.test(tool)),
   })
   const attachments = new Map<string, Tally>()
-  for (const entry of shared.state.view.entries) {
+  for (const entry of state.view.entries) {
     if (!isShown(entry)) continue
     const { record } = entry
     if (record.type === 'attachment') {
       const name = record.attachment.type ?? 'unknown'
       const { count, tokens } = attachments.get(name) ?? { count: 0, tokens: 0 }
       attachments.set(name, { count: count + 1, tokens: tokens + Math.round(estimator.entry(entry)) })
-    } else account.add(shownRecord(entry))
+    } else account.add(toShownRecord(entry))
   }
   return { account: account.standing, attachments }
 }
 
-function shownRecord(entry: Entry): KnownRecord {
+function toShownRecord(entry: Entry): KnownRecord {
   const { record } = entry
   if (entry.cleared === undefined) return record
   const content = partsOf(entry).map(({ block }) => block)
@@ -108,14 +103,14 @@ function shownRecord(entry: Entry): KnownRecord {
   return record.type === 'assistant' ? { ...record, message: { ...record.message, content } } : record
 }
 
-function prefixShares({ shared, fitted, tools }: Desk): readonly Share[] {
-  const epoch = shared.state.told.standing?.epoch
+function prefixShares({ state, model, tools }: OpenSession): readonly Share[] {
+  const epoch = state.told.standing?.epoch
   const system = (epoch?.sections ?? []).map(({ text }) => ({ type: 'text', text }))
   const declared = epoch?.tools ?? tools.definitions
-  const tokens = (prefix: object): number => Math.round(fitted.estimator.prefix(prefix))
+  const tokens = (prefix: object): number => Math.round(model.estimator.prefix(prefix))
   return [
-    estimated('system prompt', tokens({ system })),
-    estimated('tool definitions', tokens({ tools: declared })),
+    estimatedShare('system prompt', tokens({ system })),
+    estimatedShare('tool definitions', tokens({ tools: declared })),
   ]
 }
 
@@ -123,29 +118,30 @@ function classShares(account: Accounting, attachments: ReadonlyMap<string, Tally
   const sum = (tallies: ReadonlyMap<string, Tally>): number =>
     [...tallies.values()].reduce((total, { tokens }) => total + tokens, 0)
   return [
-    estimated('messages of the person', account.human),
-    estimated('answers', account.assistantText),
-    estimated('thinking', account.thinking),
-    estimated('tool calls', sum(account.toolRequests)),
-    estimated('tool results', sum(account.toolResults)),
-    estimated('attachments', sum(attachments)),
-    estimated('summaries', account.summaries),
-    estimated('pictures and documents', account.media.tokens),
-    estimated('output of local commands', account.localCommandOutput),
-    estimated('other', account.other),
+    estimatedShare('user messages', account.human),
+    estimatedShare('answers', account.assistantText),
+    estimatedShare('thinking', account.thinking),
+    estimatedShare('tool calls', sum(account.toolRequests)),
+    estimatedShare('tool results', sum(account.toolResults)),
+    estimatedShare('attachments', sum(attachments)),
+    estimatedShare('summaries', account.summaries),
+    estimatedShare('images and documents', account.media.tokens),
+    estimatedShare('local command output', account.localCommandOutput),
+    estimatedShare('other', account.other),
   ]
 }
 
-function messageShares({ shared, fitted }: Desk): readonly MessageShare[] {
-  const of = (entry: Entry): MessageShare => ({
+function messageShares({ state, model }: OpenSession): readonly MessageShare[] {
+  const toShare = (entry: Entry): MessageShare => ({
     uuid: entry.record.uuid,
     kind: entry.record.isCompactSummary === true ? 'summary' : entry.record.type,
-    tokens: Math.round(fitted.estimator.entry(entry)),
+    tokens: Math.round(model.estimator.entry(entry)),
   })
-  return [...shared.state.view.entries].map(of).filter(({ tokens }) => tokens > 0)
+  return [...state.view.entries].map(toShare).filter(({ tokens }) => tokens > 0)
 }
 
-function merged(
+/** A call and its result count once. */
+function addTallies(
   one: ReadonlyMap<string, Tally>,
   other: ReadonlyMap<string, Tally>,
 ): ReadonlyMap<string, Tally> {
@@ -157,38 +153,36 @@ function merged(
   return all
 }
 
-function byTokens(tallies: ReadonlyMap<string, Tally>): readonly Share[] {
+function toShares(tallies: ReadonlyMap<string, Tally>): readonly Share[] {
   return [...tallies]
     .map(([name, { count, tokens }]): Share => ({ name, count, tokens, source: 'estimated' }))
     .toSorted((one, other) => other.tokens - one.tokens)
 }
 
-function estimated(name: string, tokens: number): Share {
+function estimatedShare(name: string, tokens: number): Share {
   return { name, tokens, source: 'estimated' }
 }
 
-// How much room is left in the window, and where its lines lie.
-
 export interface ContextLeft {
-  /** Tokens of the conversation as it stands, system prompt and tools included. */
+  /** Tokens of the current context, with system prompt and tools. */
   readonly tokens: number
-  /** The same on the safe side: what decisions are made by. */
+  /** Upper bound of the tokens; decisions use it. */
   readonly high: number
-  /** `both`: the provider's count, and an estimate of what has come since. */
+  /** `both`: the provider's count plus an estimate of what was appended since. */
   readonly source: 'measured' | 'estimated' | 'both'
-  /** Tokens up to the line where something is done by itself; null where the window is not known. */
+  /** Tokens left until the threshold of automatic action; null if the window is unknown. */
   readonly left: number | null
-  /** Whole per cent of that line; null where the window is not known. */
+  /** The same in whole per cent of the threshold; null if the window is unknown. */
   readonly percentLeft: number | null
   readonly lines: Lines | null
-  /** Which lines are reached; null where there are none. */
+  /** Which thresholds are reached; null if the window is unknown. */
   readonly ladder: LadderState | null
 }
 
-export function contextLeft(desk: Desk): ContextLeft {
-  const host = hostOf(desk)
-  const { expected, high, source } = measureNow(desk.shared.state, host, host.room)
-  const { scaled } = desk.fitted
+export function measureContextRemaining(session: OpenSession): ContextLeft {
+  const host = turnHost(session)
+  const { expected, high, source } = measureNow(session.state, host, host.room)
+  const { scaled } = session.model
   const lines = scaled.known ? scaled.lines : null
   const ladder = lines === null ? null : standOn(lines, expected)
   return {

@@ -1,6 +1,6 @@
 /**
- * Another model for a conversation under way. It is measured by the new one first; where it does not fit, the old
- * model compacts it, which still can, and where that does not help nothing is switched.
+ * `session.switchModel`: another model for a conversation under way. The context is measured for the new model first; if
+ * it does not fit, the old model compacts it. If that is not enough, the model is not switched.
  */
 import {
   type Compacted,
@@ -11,20 +11,27 @@ import {
   startCalibration,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
-import { drain } from './events.ts'
-import { actRun, checkOpen, claim, type Desk, deskRun, hostOf, takeIn, told } from './open-session.ts'
+import {
+  checkOpen,
+  createTurnContext,
+  type OpenSession,
+  refreshFromLog,
+  reserveSession,
+  runAndEmit,
+  turnHost,
+} from './open-session.ts'
 import { checkModel } from './options.ts'
-import type { Busy } from './rewrite.ts'
-import { type FittedModel, fitModel, heardModel } from './session-model.ts'
+import { type Busy, checkFree } from './rewrite.ts'
+import { createSessionModel, type SessionModel, withRetryEvents } from './session-model.ts'
 
 export type SwitchOutcome =
   | {
       readonly ok: true
       readonly from: string
       readonly to: string
-      /** Tokens as the new model would count them, about. */
+      /** Tokens of the context, estimated for the new model. */
       readonly tokens: number
-      /** What had to be done first, by the old model; null where it fitted. */
+      /** The compaction that the old model did first; null if the context fitted. */
       readonly compaction: Compacted | null
     }
   | Busy
@@ -33,80 +40,72 @@ export type SwitchOutcome =
 export interface SwitchRefused {
   readonly ok: false
   readonly reason: 'does-not-fit'
-  /** Tokens as the new model would count them, and the most it could take. */
+  /** Tokens of the context, estimated for the new model, and the most it can take. */
   readonly tokens: number
   readonly most: number
   readonly message: string
-  /** Why compacting did not help; null where it did and was not enough. */
+  /** Why compacting failed; null if it succeeded but was not enough. */
   readonly because: RewriteRefused | null
 }
 
-export async function switchModel(desk: Desk, choice: ModelChoice): Promise<SwitchOutcome> {
-  checkOpen(desk)
+export async function switchModel(session: OpenSession, choice: ModelChoice): Promise<SwitchOutcome> {
+  checkOpen(session)
   checkModel('switchModel', choice)
-  const { busyWith } = desk
-  if (busyWith !== null) {
-    const message = `switchModel: the session ${desk.id} is busy with ${busyWith}. Try again when that has ended.`
-    return { ok: false, reason: 'busy', message }
-  }
-  const release = claim(desk, 'switchModel')
+  const busy = checkFree(session, 'switchModel')
+  if (busy !== null) return busy
+  const release = reserveSession(session, 'switchModel')
   try {
-    await takeIn(desk, deskRun(desk))
-    return await switched(desk, fitModel(choice, desk.settings))
+    await refreshFromLog(session, createTurnContext(session))
+    return await fitAndSwitch(session, createSessionModel(choice, session.settings))
   } finally {
     release()
   }
 }
 
-async function switched(desk: Desk, next: FittedModel): Promise<SwitchOutcome> {
+async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<SwitchOutcome> {
   const most = next.scaled.known ? next.scaled.lines.autoCompact : Number.POSITIVE_INFINITY
-  const tokens = tokensFor(desk, next)
-  if (tokens < most) return done(desk, next, { tokens, compaction: null })
-  const share = tokensFor(desk, desk.fitted) / Math.max(1, tokens)
-  const end = await drain({
-    events: compact(actRun(desk), hostOf(desk).room, {
-      trigger: 'manual',
-      cause: 'model-switch',
-      target: Math.floor(most * Math.min(1, share)),
-    }),
-    onEvent: (event) => told(desk, event),
-  })
-  if (!end.ok) return refused(next, { tokens, most, because: end })
-  const after = tokensFor(desk, next)
-  return after < most
-    ? done(desk, next, { tokens: after, compaction: end.compaction })
-    : refused(next, { tokens: after, most, because: null })
-}
-
-/** By the estimator of `fitted` alone: what one model counted says little about another. */
-function tokensFor(desk: Desk, { estimator }: FittedModel): number {
-  const { state } = desk.shared
-  const { policy } = desk.settings
-  const said = [...state.view.entries].reduce((sum, entry) => sum + estimator.entry(entry), 0)
-  const prefix = prefixTokens(state, hostOf(desk), estimator)
-  return sizeOf(startCalibration(estimator.weights.start), said + prefix, policy.estimate).high
-}
-
-function done(
-  desk: Desk,
-  next: FittedModel,
-  { tokens, compaction }: { readonly tokens: number; readonly compaction: Compacted | null },
-): SwitchOutcome {
-  const [from, to] = [desk.fitted.choice.id, next.choice.id]
-  desk.fitted = heardModel(next, desk.settings, desk.listeners)
-  desk.pending = null
-  desk.listeners.emit({ type: 'model-switched', from, to })
+  let tokens = estimateContext(session, next)
+  let compaction: Compacted | null = null
+  if (tokens >= most) {
+    // The target is in tokens of the old model.
+    const ratio = estimateContext(session, session.model) / Math.max(1, tokens)
+    const run = createTurnContext(session, { signals: [] })
+    const result = await runAndEmit(
+      session,
+      compact(run, turnHost(session).room, {
+        trigger: 'manual',
+        cause: 'model-switch',
+        target: Math.floor(most * Math.min(1, ratio)),
+      }),
+    )
+    if (!result.ok) return refuseSwitch(next, tokens, most, result)
+    tokens = estimateContext(session, next)
+    if (tokens >= most) return refuseSwitch(next, tokens, most, null)
+    compaction = result.compaction
+  }
+  const [from, to] = [session.model.choice.id, next.choice.id]
+  session.model = withRetryEvents(next, session.settings, session.listeners)
+  session.pending = null
+  session.listeners.emit({ type: 'model-switched', from, to })
   return { ok: true, from, to, tokens, compaction }
 }
 
-interface Refusal {
-  readonly tokens: number
-  readonly most: number
-  readonly because: RewriteRefused | null
+/** By the estimator alone: what one model's provider counted says little about another model. */
+function estimateContext(session: OpenSession, { estimator }: SessionModel): number {
+  const { state } = session
+  const { estimate } = session.settings.policy
+  const entries = [...state.view.entries].reduce((sum, entry) => sum + estimator.entry(entry), 0)
+  const prefix = prefixTokens(state, turnHost(session), estimator)
+  return sizeOf(startCalibration(estimator.weights.start), entries + prefix, estimate).high
 }
 
-function refused({ choice }: FittedModel, { tokens, most, because }: Refusal): SwitchRefused {
-  const why = because === null ? 'Compacting was not enough.' : `Compacting did not help: ${because.message}`
-  const message = `The conversation has about ${tokens} tokens for ${choice.id}, which takes ${most} before it would compact at once. ${why}`
+function refuseSwitch(
+  { choice }: SessionModel,
+  tokens: number,
+  most: number,
+  because: RewriteRefused | null,
+): SwitchRefused {
+  const why = because === null ? 'Compacting was not enough.' : `Compacting failed: ${because.message}`
+  const message = `The context has about ${tokens} tokens for ${choice.id}, which takes ${most} before it would compact at once. ${why}`
   return { ok: false, reason: 'does-not-fit', tokens, most, because, message }
 }

@@ -1,128 +1,89 @@
-/** The library's door: one Tidemark, any number of sessions. */
-import { type OtherSummariser, placeSections, TidemarkError } from '@tidemark/core'
+/** The entry point of the library: one Tidemark with any number of sessions. */
+import { placeSections, TidemarkError } from '@tidemark/core'
+import { given } from '@tidemark/wire'
 import { checkSessionId } from '../storage/paths.ts'
-import { type DeskOptions, openDesk } from './open-session.ts'
-import { checkOwnOptions, type Settings, settingsOf, type TidemarkOptions } from './options.ts'
-import { type Session, sessionFace } from './session.ts'
-import { type FittedModel, fitModel } from './session-model.ts'
-import { type GivenTools, toolsetOf } from './tools.ts'
+import { openSessionById, type SessionOptions } from './open-session.ts'
+import { checkOpenOptions, createSettings, type TidemarkOptions } from './options.ts'
+import { createSession, type Session } from './session.ts'
+import { createSessionModel, createSummarizer } from './session-model.ts'
+import { createToolset, type GivenTools } from './tools.ts'
 
 export interface Tidemark {
   /**
-   * Opens a session by its id; one that does not exist yet is empty. The same process has it open once at a time.
+   * Opens a session by its id; a session that does not exist yet is empty. A session can be open only once per process.
    *
    * @example const session = await tide.open('fix-login')
    */
   open(id: string, options?: OpenOptions): Promise<Session>
-  /** Ids of the sessions there are, in order. */
+  /** Ids of the existing sessions, sorted. */
   sessions(): Promise<readonly string[]>
   /** Closes every session. */
   close(): Promise<void>
 }
 
-/** What may differ from session to session; else it is as for all of them. */
-export interface OpenOptions extends DeskOptions, GivenTools, Pick<TidemarkOptions, 'system'> {
+/** Options of one session; they override those of `createTidemark`. */
+export interface OpenOptions extends SessionOptions, GivenTools, Pick<TidemarkOptions, 'system'> {
   readonly model?: TidemarkOptions['model']
 }
 
 /**
- * A context engine over a model: its sessions grow as long as they like, and each request is what the model should
- * see next.
+ * A context engine over a model: sessions can grow without limit, and each request contains what the model should see
+ * next.
  *
  * @example const tide = createTidemark({ model: anthropic('claude-sonnet-5-5'), system: 'You are a coder.' })
  */
 export function createTidemark(options: TidemarkOptions): Tidemark {
-  const settings = settingsOf(options)
-  const fitted = fitModel(options.model, settings)
-  const summariser = summariserOf(settings)
-  const open = new Map<string, Session | null>()
+  const settings = createSettings(options)
+  const defaultModel = createSessionModel(options.model, settings)
+  const summarizer = createSummarizer(settings)
+  const { carriers, hooks, cleanups, source, interactive, autonomous } = options
+  const defaults = given({ carriers, hooks, cleanups, source, interactive, autonomous })
+  const sessions = new Map<string, Session | null>()
+
+  async function openSession(id: string, own: OpenOptions): Promise<Session> {
+    const { tools, runTool, system, model, onEvent, ...rest } = own
+    const session = await openSessionById(id, {
+      settings,
+      summarizer,
+      model: model === undefined ? defaultModel : createSessionModel(model, settings),
+      options: { ...defaults, ...rest },
+      listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
+      tools: tools === undefined ? null : createToolset({ tools, ...given({ runTool }) }),
+      sections: system === undefined ? settings.sections : placeSections(system),
+    })
+    if (tools === undefined && runTool !== undefined)
+      session.tools = createToolset({ tools: session.tools.definitions, runTool })
+    const { keep } = session.listeners
+    for (const message of settings.notices) keep({ type: 'notice', message })
+    const { damage } = session.state
+    if (damage.length > 0) keep({ type: 'log-damaged', damage })
+    return createSession(session, () => sessions.delete(id))
+  }
+
   return {
     async open(id, own = {}) {
       checkSessionId(id)
-      checkOwnOptions('open', own, ['tools', 'runTool'])
-      if (open.has(id)) throw alreadyOpen(id)
-      open.set(id, null)
-      try {
-        const session = await openOne(
-          { settings, fitted, summariser },
-          { id, own, onClose: () => open.delete(id) },
+      checkOpenOptions(own)
+      if (sessions.has(id))
+        throw new TidemarkError(
+          'busy',
+          `open: the session ${id} is open already. Use that one, or close it first.`,
         )
-        open.set(id, session)
+      // Reserved before the first wait, so that a second `open` of the same id fails.
+      sessions.set(id, null)
+      try {
+        const session = await openSession(id, own)
+        sessions.set(id, session)
         return session
       } catch (thrown) {
-        open.delete(id)
+        sessions.delete(id)
         throw thrown
       }
     },
     sessions: async () => [...(await settings.journal.list())].sort(),
     async close() {
-      await Promise.all([...open.values()].map((session) => session?.close()))
+      await Promise.all([...sessions.values()].map((session) => session?.close()))
       await settings.close()
     },
   }
-}
-
-interface Shared {
-  readonly settings: Settings
-  readonly fitted: FittedModel
-  readonly summariser: OtherSummariser | null
-}
-
-interface Opening {
-  readonly id: string
-  readonly own: OpenOptions
-  readonly onClose: () => void
-}
-
-async function openOne(
-  { settings, fitted, summariser }: Shared,
-  { id, own, onClose }: Opening,
-): Promise<Session> {
-  const { tools, runTool, system, model, onEvent, ...rest } = own
-  const desk = await openDesk(id, {
-    settings,
-    summariser,
-    fitted: model === undefined ? fitted : fitModel(model, settings),
-    options: { ...defaultsOf(settings), ...rest, onEvent: (event) => heard(event) },
-    tools: tools === undefined ? null : toolsetOf({ tools, ...(runTool === undefined ? {} : { runTool }) }),
-    sections: system === undefined ? settings.sections : placeSections(system),
-  })
-  function heard(event: Parameters<NonNullable<DeskOptions['onEvent']>>[0]): void {
-    onEvent?.(event)
-    settings.options.onEvent?.(event, id)
-  }
-  if (tools === undefined && runTool !== undefined)
-    desk.tools = toolsetOf({ tools: desk.tools.definitions, runTool })
-  const { keep } = desk.listeners
-  for (const message of settings.notices) keep({ type: 'notice', message })
-  if (desk.shared.state.damage.length > 0) keep({ type: 'log-damaged', damage: desk.shared.state.damage })
-  return sessionFace(desk, onClose)
-}
-
-function defaultsOf({ options }: Settings): DeskOptions {
-  const { carriers, hooks, cleanups, source, interactive, autonomous } = options
-  return {
-    ...(carriers === undefined ? {} : { carriers }),
-    ...(hooks === undefined ? {} : { hooks }),
-    ...(cleanups === undefined ? {} : { cleanups }),
-    ...(source === undefined ? {} : { source }),
-    ...(interactive === undefined ? {} : { interactive }),
-    ...(autonomous === undefined ? {} : { autonomous }),
-  }
-}
-
-function summariserOf(settings: Settings): OtherSummariser | null {
-  const { summariser: choice } = settings.options
-  if (choice === undefined) return null
-  const { port, scaled } = fitModel(choice, settings)
-  const outputTokens = scaled.known ? scaled.summaryOutput : settings.policy.compact.direct.outputTokens
-  const { id: model, profile, window } = choice
-  return { port, summariser: { model, profile, window, outputTokens } }
-}
-
-function alreadyOpen(id: string): TidemarkError {
-  return new TidemarkError(
-    'busy',
-    `open: the session ${id} is open already. Use that one, or close it first.`,
-  )
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { type GivenTools, toolsetOf } from './tools.ts'
+import { createToolset, type GivenTools } from './tools.ts'
 
 const call = { type: 'tool_use' as const, id: 'toolu_1', name: 'time', input: { zone: 'UTC' } }
 
 describe('tools', () => {
   it('by name become definitions, and each runs its own calls', async () => {
-    const { definitions, run } = toolsetOf({
+    const { definitions, run } = createToolset({
       tools: {
         time: {
           description: 'The time',
@@ -28,7 +28,10 @@ describe('tools', () => {
     ['blocks', () => [{ type: 'text', text: 'noon' }], { content: [{ type: 'text', text: 'noon' }] }],
     ['a failure', () => ({ content: 'broken', isError: true }), { content: 'broken', is_error: true }],
   ])('as definitions may give %s', async (_, runTool, answer) => {
-    const { run } = toolsetOf({ tools: [{ name: 'time' }], ...(runTool === undefined ? {} : { runTool }) })
+    const { run } = createToolset({
+      tools: [{ name: 'time' }],
+      ...(runTool === undefined ? {} : { runTool }),
+    })
     expect(await run(call)).toEqual(answer)
   })
 
@@ -37,7 +40,7 @@ describe('tools', () => {
     [[{ description: 'x' }], 'tools: expected definitions with a name, as the Messages API takes them.'],
     ['time', 'tools: expected { name: { description, inputSchema, run } } or definitions.'],
   ])('%j are refused', (tools, message) => {
-    expect(() => toolsetOf({ tools: tools as never })).toThrow(
+    expect(() => createToolset({ tools: tools as never })).toThrow(
       expect.objectContaining({ code: 'bad-option', message }),
     )
   })

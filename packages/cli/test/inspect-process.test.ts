@@ -63,7 +63,7 @@ it('what is no log is one line each and exit code 1', () => {
     ],
     [file('text.jsonl', 'hello\n'.repeat(500)), 'has no JSON lines:'],
     [file('other.jsonl', '{"a":1}\n{"b":2}\n'), 'has JSON lines, but none of a kind that is known:'],
-    [file('head.jsonl.gz', packed.subarray(0, 15)), 'has nothing of a log that could be read:'],
+    [file('head.jsonl.gz', packed.subarray(0, 15)), 'contains no readable part of a log:'],
   ]
   const { status, stdout, stderr } = tidemark('inspect', ...given.map(([path]) => path))
   const lines = stderr.trimEnd().split('\n')

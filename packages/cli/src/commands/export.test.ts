@@ -43,7 +43,7 @@ it('writes Markdown to standard output, or to a new file', async () => {
   expect(readFileSync(file, 'utf8')).toBe(out)
   expect(await run(log, '-o', file)).toEqual({
     ...{ code: 1, out: '' },
-    err: `tidemark: ${file} is there already, and nothing is ever overwritten: choose another name.\n`,
+    err: `tidemark: ${file} exists already, and files are never overwritten: choose another name.\n`,
   })
 })
 

@@ -64,7 +64,7 @@ it('overwrites nothing', async () => {
   const { code, err } = await run([log, '-o', out])
   expect([code, err]).toEqual([
     1,
-    `tidemark: ${out} is there already, and nothing is ever overwritten: choose another name.\n`,
+    `tidemark: ${out} exists already, and files are never overwritten: choose another name.\n`,
   ])
   expect(readFileSync(out, 'utf8')).toBe('mine')
 })

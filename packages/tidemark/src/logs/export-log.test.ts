@@ -52,7 +52,7 @@ describe('a session file', () => {
     expect(await exportToFile(path, out)).toEqual({
       ok: false,
       path: out,
-      message: `${out} is there already, and nothing is ever overwritten: choose another name.`,
+      message: `${out} exists already, and files are never overwritten: choose another name.`,
     })
     expect(readdirSync(folder).sort()).toEqual(['out.md', 'session.jsonl'])
   })

@@ -1,6 +1,5 @@
-/** Finds the logs that are meant by a list of files and folders: subagents' under their session, newest first. */
+/** Finds logs in files and folders, newest first, each subagent's log with its session. */
 
-import type { Dirent, Stats } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve, sep } from 'node:path'
@@ -18,13 +17,13 @@ import {
 import { openLineFeed } from './read-lines.ts'
 
 /**
- * A file is taken whatever its name; a folder is searched for `*.jsonl`, packed or not, at any depth. A file
- * that is reached twice, by a link or by name, is found once.
+ * A named file is taken whatever its name; a folder is searched for `*.jsonl`, compressed or not, at any depth. A file
+ * that is reached twice, through a link or by name, is found once.
  */
 export async function findLogs(paths: readonly string[], options: FindOptions = {}): Promise<FoundLogs> {
   const absolute = paths.map((path) => resolve(path))
-  const { files, problems } = await walk(absolute, options.signal)
-  const logs = await withAgents(files, options.signal)
+  const { files, problems } = await walkFolders(absolute, options.signal)
+  const logs = await groupAgents(files, options.signal)
   return { logs: logs.toSorted(newestFirst), problems }
 }
 
@@ -32,19 +31,12 @@ function newestFirst(one: FoundLog, other: FoundLog): number {
   return other.modifiedMs - one.modifiedMs || (one.path < other.path ? -1 : 1)
 }
 
-// Walks folders for logs. Links are followed, each file and folder is visited once, so a circle ends.
-
-export interface FoundFile {
+interface FoundFile {
   readonly path: string
   readonly modifiedMs: number
   readonly sizeBytes: number
-  /** Named by the caller, and not merely found in a folder. */
+  /** Named by the caller, not found in a folder. */
   readonly isNamed: boolean
-}
-
-export interface Walked {
-  readonly files: readonly FoundFile[]
-  readonly problems: readonly FindProblem[]
 }
 
 const LOG_NAME = /\.jsonl(?:\.gz|\.zst)?$/i
@@ -57,58 +49,51 @@ interface Walk {
   readonly folders: string[]
 }
 
-export async function walk(paths: readonly string[], signal?: AbortSignal): Promise<Walked> {
-  const under: Walk = { named: new Set(paths), files: [], problems: [], seen: new Set(), folders: [] }
-  for (const path of paths) await visit(under, path, true)
-  for (let folder = under.folders.pop(); folder !== undefined; folder = under.folders.pop()) {
+/** Searches folders for logs. Links are followed; each file and folder is visited once, so that a link cycle ends. */
+async function walkFolders(
+  paths: readonly string[],
+  signal?: AbortSignal,
+): Promise<Pick<Walk, 'files' | 'problems'>> {
+  const walk: Walk = { named: new Set(paths), files: [], problems: [], seen: new Set(), folders: [] }
+  for (const path of paths) await visit(walk, path, true)
+  for (let folder = walk.folders.pop(); folder !== undefined; folder = walk.folders.pop()) {
     signal?.throwIfAborted()
-    await visitFolder(under, folder)
+    const path = folder
+    const entries = await orProblem(walk, path, () => readdir(path, { withFileTypes: true }))
+    for (const entry of entries ?? [])
+      if (entry.isDirectory() || entry.isSymbolicLink() || LOG_NAME.test(entry.name))
+        await visit(walk, join(path, entry.name), false)
   }
-  return under
+  return walk
 }
 
-async function visitFolder(under: Walk, folder: string): Promise<void> {
-  const entries = await attempt(under, folder, () => readdir(folder, { withFileTypes: true }))
-  for (const entry of entries ?? [])
-    if (mayHoldLogs(entry)) await visit(under, join(folder, entry.name), false)
-}
-
-function mayHoldLogs(entry: Dirent): boolean {
-  return entry.isDirectory() || entry.isSymbolicLink() || LOG_NAME.test(entry.name)
-}
-
-async function visit(under: Walk, path: string, isNamed: boolean): Promise<void> {
-  const stats = await attempt(under, path, () => stat(path))
-  if (stats === null || isSeen(under, stats)) return
-  if (stats.isDirectory()) under.folders.push(path)
+async function visit(walk: Walk, path: string, isNamed: boolean): Promise<void> {
+  const stats = await orProblem(walk, path, () => stat(path))
+  const identity = `${stats?.dev}-${stats?.ino}`
+  if (stats === null || walk.seen.has(identity)) return
+  walk.seen.add(identity)
+  if (stats.isDirectory()) walk.folders.push(path)
   else if (!stats.isFile()) {
-    if (isNamed) under.problems.push(refuse(path, 'not-a-file', 'is no regular file'))
+    if (isNamed) walk.problems.push(refuse(path, 'not-a-file', 'is not a regular file'))
   } else if (isNamed || LOG_NAME.test(path))
-    under.files.push({ path, modifiedMs: stats.mtimeMs, sizeBytes: stats.size, isNamed })
+    walk.files.push({ path, modifiedMs: stats.mtimeMs, sizeBytes: stats.size, isNamed })
 }
 
-function isSeen(under: Walk, { dev, ino }: Stats): boolean {
-  const identity = `${dev}-${ino}`
-  const isSeen = under.seen.has(identity)
-  under.seen.add(identity)
-  return isSeen
-}
-
-/** What is gone when it is looked at, or is a link to nothing, is a problem only to whoever named it. */
-async function attempt<T>(under: Walk, path: string, look: () => Promise<T>): Promise<T | null> {
+/** Null after a failure. A file that disappeared, or a broken link, is a problem only if the caller named it. */
+async function orProblem<T>(walk: Walk, path: string, read: () => Promise<T>): Promise<T | null> {
   try {
-    return await look()
+    return await read()
   } catch (error) {
     const { reason, message } = refuseForError(path, error)
-    if (reason !== 'missing' || under.named.has(path)) under.problems.push({ path, message })
+    if (reason !== 'missing' || walk.named.has(path)) walk.problems.push({ path, message })
     return null
   }
 }
 
-/** Those of the folders that are there, or of which nobody can say: a walk then tells why. */
-export async function existing(folders: readonly string[]): Promise<readonly string[]> {
-  const there = await Promise.all(folders.map(mayBeFolder))
-  return folders.filter((_, index) => there[index])
+/** The folders that exist or cannot be examined; for those, the search reports why. */
+async function filterExisting(folders: readonly string[]): Promise<readonly string[]> {
+  const exists = await Promise.all(folders.map(mayBeFolder))
+  return folders.filter((_, index) => exists[index])
 }
 
 function mayBeFolder(path: string): Promise<boolean> {
@@ -118,91 +103,82 @@ function mayBeFolder(path: string): Promise<boolean> {
   )
 }
 
-// Which session a subagent's log belongs to. Claude Code puts it into `<session>/subagents/agent-<id>.jsonl`;
-// until late in 2025 it stood beside the session's log, and only its lines say whose it is.
-
 const AGENT_NAME = /^agent-.*\.jsonl(?:\.gz|\.zst)?$/i
-const ENDING = /\.jsonl(?:\.gz|\.zst)?$/i
 
 interface Group {
   readonly session: FoundFile
   readonly agents: FoundFile[]
 }
 
-/** Sessions with their agents' logs. An agent's log whose session is not among them stands for itself. */
-export async function withAgents(
-  files: readonly FoundFile[],
-  signal?: AbortSignal,
-): Promise<readonly FoundLog[]> {
-  const groups: Group[] = files.filter((file) => !isAgents(file)).map((session) => ({ session, agents: [] }))
-  const byStem = new Map(groups.map((group) => [stemOf(group.session.path), group]))
-  for (const file of files.filter(isAgents)) {
+/**
+ * Sessions with the logs of their subagents. A subagent's log whose session is not among the files stays on its own.
+ * Claude Code writes it to `<session>/subagents/agent-<id>.jsonl`; until late 2025 it was beside the session's log, and
+ * only its lines name the session.
+ */
+async function groupAgents(files: readonly FoundFile[], signal?: AbortSignal): Promise<readonly FoundLog[]> {
+  const groups: Group[] = files
+    .filter((file) => !isAgentLog(file))
+    .map((session) => ({ session, agents: [] }))
+  const byStem = new Map(groups.map((group) => [withoutEnding(group.session.path), group]))
+  for (const file of files.filter(isAgentLog)) {
     signal?.throwIfAborted()
-    const group = file.isNamed ? undefined : byStem.get((await sessionStem(file.path)) ?? '')
+    const group = file.isNamed ? undefined : byStem.get((await findSessionStem(file.path)) ?? '')
     if (group === undefined) groups.push({ session: file, agents: [] })
     else group.agents.push(file)
   }
-  const found = groups.filter(({ session }) => session.isNamed)
-  for (const group of found) addMissing(group.agents, await agentFilesOf(group.session.path))
-  return groups.map(logOf)
+  for (const { session, agents } of groups) {
+    if (!session.isNamed) continue
+    for (const file of await agentFilesOf(session.path))
+      if (!agents.some(({ path }) => path === file.path)) agents.push(file)
+  }
+  return groups.map(toFoundLog)
 }
 
-/** The logs of the agents of a session, given its log. */
+/** The logs of a session's subagents, given the path of its log. */
 export async function agentFilesOf(path: string): Promise<readonly FoundFile[]> {
-  const stem = stemOf(path)
-  const inFolder = await existing([join(stem, 'subagents')])
+  const stem = withoutEnding(path)
+  const inFolder = await filterExisting([join(stem, 'subagents')])
   const names = await readdir(dirname(path)).catch((): string[] => [])
   const beside = names.filter((name) => AGENT_NAME.test(name)).map((name) => join(dirname(path), name))
   const own: string[] = []
-  for (const agent of beside) if ((await sessionStem(agent)) === stem) own.push(agent)
-  const { files } = await walk([...inFolder, ...own])
-  return files.filter((file) => isAgents(file) && file.path !== path)
+  for (const agent of beside) if ((await findSessionStem(agent)) === stem) own.push(agent)
+  const { files } = await walkFolders([...inFolder, ...own])
+  return files.filter((file) => isAgentLog(file) && file.path !== path)
 }
 
-function addMissing(agents: FoundFile[], more: readonly FoundFile[]): void {
-  for (const file of more) if (!agents.some(({ path }) => path === file.path)) agents.push(file)
-}
-
-function isAgents({ path }: FoundFile): boolean {
+function isAgentLog({ path }: FoundFile): boolean {
   return AGENT_NAME.test(basename(path))
 }
 
-function stemOf(path: string): string {
-  return path.replace(ENDING, '')
+function withoutEnding(path: string): string {
+  return path.replace(LOG_NAME, '')
 }
 
-/** The path of the session's log without its ending. */
-async function sessionStem(path: string): Promise<string | null> {
+/** The path, without its ending, of the log of the session that a subagent's log belongs to; null if unknown. */
+async function findSessionStem(path: string): Promise<string | null> {
   const parts = path.split(sep)
   const folder = parts.lastIndexOf('subagents')
   if (folder > 0) return parts.slice(0, folder).join(sep)
-  const session = await sessionIn(path)
+  const session = await readSessionId(path)
   return session === null ? null : join(dirname(path), session)
 }
 
-/** The session that the first lines of a log name. */
-async function sessionIn(path: string): Promise<string | null> {
+/** The session id in the first lines of a log. */
+async function readSessionId(path: string): Promise<string | null> {
   const feed = await openLineFeed(path)
   if ('ok' in feed) return null
   try {
-    const lines = (await feed.next()) ?? []
-    return (
-      lines
-        .slice(0, 10)
-        .map(sessionOf)
-        .find((session) => session !== null) ?? null
-    )
+    for (const { text } of ((await feed.next()) ?? []).slice(0, 10)) {
+      const value = readJson(text)
+      if (isObject(value) && typeof value.sessionId === 'string') return value.sessionId
+    }
+    return null
   } finally {
     await feed.close()
   }
 }
 
-function sessionOf({ text }: { readonly text: string }): string | null {
-  const value = readJson(text)
-  return isObject(value) && typeof value.sessionId === 'string' ? value.sessionId : null
-}
-
-function logOf({ session, agents }: Group): FoundLog {
+function toFoundLog({ session, agents }: Group): FoundLog {
   const files = [session, ...agents]
   return {
     path: session.path,
@@ -212,8 +188,7 @@ function logOf({ session, agents }: Group): FoundLog {
   }
 }
 
-// Where Claude Code, Codex and Tidemark keep their sessions.
-
+/** A folder in which a tool stores its sessions. */
 export interface LogPlace {
   readonly format: LogFormat
   readonly folder: string
@@ -225,35 +200,33 @@ export interface PlaceVariables extends HomeVariables {
   readonly CODEX_HOME?: string | undefined
 }
 
-/** An empty variable counts as unset. */
+/** Where Claude Code, Codex and Tidemark store their sessions. An empty variable counts as unset. */
 export function defaultPlaces(
   variables: PlaceVariables = process.env,
   userHome: string = homedir(),
 ): readonly LogPlace[] {
   const codex = variables.CODEX_HOME || join(userHome, '.codex')
   return [
-    ...claudeFolders(variables, userHome).map((folder) => place('claude-code', join(folder, 'projects'))),
-    place('codex', join(codex, 'sessions')),
-    place('codex', join(codex, 'archived_sessions')),
-    place('tidemark', sessionsFolder(tidemarkHome(variables, userHome))),
+    ...claudeFolders(variables, userHome).map(
+      (folder): LogPlace => ({ format: 'claude-code', folder: join(folder, 'projects') }),
+    ),
+    { format: 'codex', folder: join(codex, 'sessions') },
+    { format: 'codex', folder: join(codex, 'archived_sessions') },
+    { format: 'tidemark', folder: sessionsFolder(tidemarkHome(variables, userHome)) },
   ]
 }
 
-/** Some versions keep their settings where the XDG rules say. */
+/** Some versions of Claude Code use the XDG configuration folder. */
 function claudeFolders(variables: PlaceVariables, userHome: string): readonly string[] {
   if (variables.CLAUDE_CONFIG_DIR) return [variables.CLAUDE_CONFIG_DIR]
   const shared = variables.XDG_CONFIG_HOME || join(userHome, '.config')
   return [join(userHome, '.claude'), join(shared, 'claude')]
 }
 
-function place(format: LogFormat, folder: string): LogPlace {
-  return { format, folder }
-}
-
-/** Every session in those places, newest first. A place that is not there has none. */
+/** Every session in these folders, newest first. Missing folders are skipped. */
 export async function findDefaultLogs(
   options: FindOptions = {},
   places: readonly LogPlace[] = defaultPlaces(),
 ): Promise<FoundLogs> {
-  return findLogs(await existing(places.map(({ folder }) => folder)), options)
+  return findLogs(await filterExisting(places.map(({ folder }) => folder)), options)
 }

@@ -1,20 +1,20 @@
-/** What a search for logs gives. */
+/** The results of searching for logs, and why a file was not read as one. */
 import { errorCode } from '../storage/file-system.ts'
 
-/** A session's log and those of the agents that worked for it. */
+/** A session's log and the logs of its subagents. */
 export interface FoundLog {
   readonly path: string
   readonly agentPaths: readonly string[]
-  /** Of the newest of them. */
+  /** Of the newest of these files. */
   readonly modifiedMs: number
-  /** Of all of them. */
+  /** Of all these files. */
   readonly sizeBytes: number
 }
 
 export interface FoundLogs {
   /** Newest first. */
   readonly logs: readonly FoundLog[]
-  /** What could not be looked at, in one line each. */
+  /** Paths that could not be searched, with a one-line message each. */
   readonly problems: readonly FindProblem[]
 }
 
@@ -27,16 +27,14 @@ export interface FindOptions {
   readonly signal?: AbortSignal
 }
 
-// Why a file was not read as a log, in one line that a person can act on.
-
-export type RefusalReason =
-  | 'missing' // there is no such file
+type RefusalReason =
+  | 'missing' // no such file
   | 'not-a-file' // a directory, a pipe, a device
-  | 'unreadable' // the system does not let us read it, or it is packed in a way that cannot be undone
+  | 'unreadable' // no permission, or compressed in a way that cannot be decompressed
   | 'empty'
   | 'binary'
-  | 'unknown-format' // text, but no log of a kind we know
-  | 'newer-format' // one of ours, written by a later version
+  | 'unknown-format' // text, but not a log in a known format
+  | 'newer-format' // a Tidemark log written by a later version
 
 export interface LogRefusal {
   readonly ok: false
@@ -45,14 +43,19 @@ export interface LogRefusal {
   readonly message: string
 }
 
-/** `said` goes on from the name of the file. */
-export function refuse(path: string, reason: RefusalReason, said: string): LogRefusal {
-  return { ok: false, path, reason, message: `${path} ${said}.` }
+/** `problem` continues a sentence that begins with the path. */
+export function refuse(path: string, reason: RefusalReason, problem: string): LogRefusal {
+  return { ok: false, path, reason, message: `${path} ${problem}.` }
 }
 
 export function refuseForError(path: string, error: unknown): LogRefusal {
   const code = errorCode(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') return refuse(path, 'missing', 'does not exist')
-  const said = error instanceof Error ? error.message : String(error)
-  return refuse(path, 'unreadable', `cannot be read: ${said}`)
+  const cause = error instanceof Error ? error.message : String(error)
+  return refuse(path, 'unreadable', `cannot be read: ${cause}`)
+}
+
+/** The message for an output file that exists. */
+export function fileExistsMessage(out: string): string {
+  return `${out} exists already, and files are never overwritten: choose another name.`
 }

@@ -98,17 +98,17 @@ describe('what is no log', () => {
     [
       Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0, 1]),
       'binary',
-      'is binary: expected the text of a session log, or that packed with gzip or zstd',
+      'is binary: expected the text of a session log, or that text compressed with gzip or zstd',
     ],
     [
       Buffer.alloc(3_000_000, 0xe9),
       'binary',
-      'is binary: expected the text of a session log, or that packed with gzip or zstd',
+      'is binary: expected the text of a session log, or that text compressed with gzip or zstd',
     ],
     [
       gzipSync(Buffer.alloc(100)),
       'binary',
-      'is binary: expected the text of a session log, or that packed with gzip or zstd',
+      'is binary: expected the text of a session log, or that text compressed with gzip or zstd',
     ],
     [gzipSync(''), 'empty', 'is empty'],
   ])('%.20s', async (content, reason, said) => {

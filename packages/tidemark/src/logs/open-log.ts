@@ -1,4 +1,4 @@
-/** Opens a file as a log: finds out what wrote it, then hands over its records as they are read. */
+/** Opens a file as a log: detects its format, then streams its records. */
 
 import { isUtf8 } from 'node:buffer'
 import type { Damage } from '@tidemark/core'
@@ -29,23 +29,23 @@ export interface OpenLog {
   readonly packing: Packing
   readonly sizeBytes: number
   readonly modifiedMs: number
-  /** Hands over every record that counts, in order and in pieces. Once, and instead of `lines` and `close`. */
+  /** Passes all valid records to `visit`, in order, chunk by chunk. Closes the log; call only one of `read` and `lines`, once. */
   read(visit: (records: readonly ReadRecord[]) => void): Promise<LogEnd>
-  /** The same as lines, a piece of the file at a time, for whoever needs them as they stand. */
+  /** The same with the text of the lines, chunk by chunk. */
   lines(): AsyncGenerator<readonly ReadLine[], LogEnd>
   close(): Promise<void>
 }
 
 export interface LogEnd {
   readonly lines: number
-  /** In the order of lines. */
+  /** In line order. */
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
-  /** Why there may be more that could not be read, or null; it is among the damage too. */
+  /** Why reading stopped before the end of the file, or null. Also part of the damage. */
   readonly fault: string | null
 }
 
-/** A line, and the records that count from it on. */
+/** A line, and the records that became valid with it. */
 export interface ReadLine extends FedLine {
   readonly line: number
   readonly records: readonly ReadRecord[]
@@ -55,8 +55,8 @@ export async function openLog(path: string, options: FeedOptions = {}): Promise<
   const feed = await openLineFeed(path, options)
   if ('ok' in feed) return feed
   try {
-    const start = await startOf(feed, options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES)
-    if (!('ok' in start)) return opened(feed, start)
+    const start = await readStart(feed, options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES)
+    if (!('ok' in start)) return toOpenLog(feed, start)
     await feed.close()
     return start
   } catch (error) {
@@ -65,7 +65,7 @@ export async function openLog(path: string, options: FeedOptions = {}): Promise<
   }
 }
 
-function opened(feed: LineFeed, start: LogStart): OpenLog {
+function toOpenLog(feed: LineFeed, start: LogStart): OpenLog {
   const { path, packing, sizeBytes, modifiedMs } = feed
   return {
     ok: true,
@@ -85,9 +85,9 @@ async function readRecords(
   start: LogStart,
   visit: (records: readonly ReadRecord[]) => void,
 ): Promise<LogEnd> {
-  const pieces = readLines(feed, start)
+  const chunks = readLines(feed, start)
   for (;;) {
-    const { value, done } = await pieces.next()
+    const { value, done } = await chunks.next()
     if (done) return value
     const records = value.flatMap((line) => line.records)
     if (records.length > 0) visit(records)
@@ -96,11 +96,11 @@ async function readRecords(
 
 async function* readLines(feed: LineFeed, start: LogStart): AsyncGenerator<readonly ReadLine[], LogEnd> {
   try {
-    const reading = createReading(start.format)
-    yield start.lines.map(reading.take)
-    let piece = start.rest === null ? await feed.next() : null
-    for (; piece !== null; piece = await feed.next()) yield piece.map(reading.take)
-    const { last, ...end } = reading.end(start.rest ?? feed.rest(), feed.fault)
+    const parser = createLineParser(start.format)
+    yield start.lines.map(parser.take)
+    let chunk = start.rest === null ? await feed.next() : null
+    for (; chunk !== null; chunk = await feed.next()) yield chunk.map(parser.take)
+    const { last, ...end } = parser.end(start.rest ?? feed.rest(), feed.fault)
     yield [last]
     return end
   } finally {
@@ -108,27 +108,27 @@ async function* readLines(feed: LineFeed, start: LogStart): AsyncGenerator<reado
   }
 }
 
-interface Reading {
+interface LineParser {
   take(line: FedLine): ReadLine
   end(rest: FedLine, fault: string | null): LogEnd & { readonly last: ReadLine }
 }
 
-function createReading(format: LogFormat): Reading {
+function createLineParser(format: LogFormat): LineParser {
   const reader = createLogReader(format)
   const flaws = createDamageNotes()
   let lines = 0
-  function note(fed: FedLine): void {
+  function countLine({ flaw }: FedLine): void {
     lines += 1
-    if (fed.flaw !== null) flaws.add('bad-json', lines, fed.flaw)
+    if (flaw !== null) flaws.add('bad-json', lines, flaw)
   }
   return {
-    take(fed) {
-      note(fed)
-      return { ...fed, line: lines, records: reader.line(fed.text) }
+    take(line) {
+      countLine(line)
+      return { ...line, line: lines, records: reader.line(line.text) }
     },
     end(rest, fault) {
       const line = lines + 1
-      if (rest.text !== '' || rest.flaw !== null) note(rest)
+      if (rest.text !== '' || rest.flaw !== null) countLine(rest)
       const { records, damage, meta } = reader.end(rest.text)
       if (fault !== null) flaws.add('torn-line', lines, fault)
       const last = { ...rest, line, records }
@@ -137,70 +137,65 @@ function createReading(format: LogFormat): Reading {
   }
 }
 
-// Finds out what a file is from its first lines, and says so in one line where it is no log.
-
-/** What was read to find out what the file is. */
-export interface LogStart {
+/** The lines that were read to detect the format. */
+interface LogStart {
   readonly format: LogFormat
   readonly lines: readonly FedLine[]
-  /** Null where the file goes on. */
+  /** The last line if the whole file was read, otherwise null. */
   readonly rest: FedLine | null
 }
 
-/** So many lines without one that is known are not the beginning of a damaged log. */
-const LINES_TO_TELL = 200
+/** A file with this many lines in no known format is not a damaged log. */
+const MAX_START_LINES = 200
 
-export async function startOf(feed: LineFeed, maxLineBytes: number): Promise<LogStart | LogRefusal> {
+async function readStart(feed: LineFeed, maxLineBytes: number): Promise<LogStart | LogRefusal> {
   const lines: FedLine[] = []
   for (;;) {
-    const piece = await feed.next()
-    if (piece === null) return startAtEnd(feed, lines)
-    for (const line of piece) lines.push(line)
-    const format = formatIn(piece)
+    const chunk = await feed.next()
+    if (chunk === null) return startOfWholeFile(feed, lines)
+    for (const line of chunk) lines.push(line)
+    const format = findFormat(chunk)
     if (format !== null) return { format, lines, rest: null }
-    if (feed.fedBytes > 0 && !isText(feed.head)) return refuseBinary(feed.path)
-    if (lines.length >= LINES_TO_TELL) return refuseUnknown(feed.path, lines)
+    if (feed.fedBytes > 0 && !isText(feed.head))
+      return refuse(
+        feed.path,
+        'binary',
+        'is binary: expected the text of a session log, or that text compressed with gzip or zstd',
+      )
+    if (lines.length >= MAX_START_LINES) return refuseUnknown(feed.path, lines)
     if (feed.fedBytes > 2 * maxLineBytes) return refuseUnknown(feed.path, [...lines, UNREAD])
   }
 }
 
-function startAtEnd(feed: LineFeed, lines: readonly FedLine[]): LogStart | LogRefusal {
+function startOfWholeFile(feed: LineFeed, lines: readonly FedLine[]): LogStart | LogRefusal {
   const rest = feed.rest()
   const format = formatOfLine(rest.text)
   if (format !== null) return { format, lines, rest }
   if (feed.fault !== null)
-    return refuse(feed.path, 'unreadable', `has nothing of a log that could be read: ${feed.fault}`)
+    return refuse(feed.path, 'unreadable', `contains no readable part of a log: ${feed.fault}`)
   if (feed.fedBytes === 0) return refuse(feed.path, 'empty', 'is empty')
   return refuseUnknown(feed.path, [...lines, rest])
 }
 
-function formatIn(lines: readonly FedLine[]): LogFormat | null {
-  for (const { text } of lines.slice(0, LINES_TO_TELL)) {
+function findFormat(lines: readonly FedLine[]): LogFormat | null {
+  for (const { text } of lines.slice(0, MAX_START_LINES)) {
     const format = formatOfLine(text)
     if (format !== null) return format
   }
   return null
 }
 
-function refuseBinary(path: string): LogRefusal {
-  return refuse(
-    path,
-    'binary',
-    'is binary: expected the text of a session log, or that packed with gzip or zstd',
-  )
-}
-
-/** Stands for a line that is not held: it is no text that could be looked at, but it is not nothing. */
+/** Stands for a line whose text is not available, but which is not empty. */
 const UNREAD: FedLine = { text: '?', flaw: null }
 
 function refuseUnknown(path: string, lines: readonly FedLine[]): LogRefusal {
-  const seen = lines.slice(0, LINES_TO_TELL).map((line) => (line.flaw === null ? line : UNREAD))
+  const seen = lines.slice(0, MAX_START_LINES).map((line) => (line.flaw === null ? line : UNREAD))
   const detected = detectFormat(seen.map(({ text }) => text))
   const isEmpty = seen.length === lines.length && seen.every(({ text }) => text.trim() === '')
-  return refuse(path, isEmpty ? 'empty' : 'unknown-format', detected.ok ? 'is no log' : detected.message)
+  return refuse(path, isEmpty ? 'empty' : 'unknown-format', detected.ok ? 'is not a log' : detected.message)
 }
 
-/** What begins as a line of a log may do is not given up for a few bad bytes. The last character may be cut. */
+/** A file that begins like a log is not rejected for a few bad bytes. The last character of `head` may be cut. */
 function isText(head: Buffer): boolean {
   if (head.toString('latin1').trimStart().startsWith('{')) return true
   if (head.includes(0)) return false

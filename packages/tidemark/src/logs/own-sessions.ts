@@ -1,4 +1,4 @@
-/** Tidemark's own sessions on disk: which there are. */
+/** Tidemark's own sessions on disk: list, search, delete. */
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -33,7 +33,7 @@ export interface OwnListing<T> {
 
 /** Newest first. */
 export function listOwnSessions(home: string, signal?: AbortSignal): Promise<OwnListing<OwnSession>> {
-  return overOwnSessions(home, signal, (id, { sizeBytes, modifiedMs, meta, records, damage }) => [
+  return collectFromSessions(home, signal, (id, { sizeBytes, modifiedMs, meta, records, damage }) => [
     {
       id,
       sizeBytes,
@@ -46,17 +46,17 @@ export function listOwnSessions(home: string, signal?: AbortSignal): Promise<Own
   ])
 }
 
-/** What `look` finds in each of them, newest first. */
-export async function overOwnSessions<T>(
+/** Applies `collect` to each session, newest first. */
+async function collectFromSessions<T>(
   home: string,
   signal: AbortSignal | undefined,
-  look: (id: string, log: ReadLog) => readonly T[],
+  collect: (id: string, log: ReadLog) => readonly T[],
 ): Promise<OwnListing<T>> {
   const found: T[] = []
   const unreadable: { id: string; why: string }[] = []
-  for (const { id, path } of await logsIn(sessionsFolder(home))) {
+  for (const { id, path } of await listLogs(sessionsFolder(home))) {
     const read = await readLog(path, { withAgents: false, ...(signal === undefined ? {} : { signal }) })
-    if (read.ok) found.push(...look(id, read))
+    if (read.ok) found.push(...collect(id, read))
     else unreadable.push({ id, why: read.message })
   }
   return { found, unreadable }
@@ -68,54 +68,53 @@ interface OwnLog {
   readonly modifiedMs: number
 }
 
-async function logsIn(folder: string): Promise<readonly OwnLog[]> {
+/** Newest first. A missing folder has no logs. */
+async function listLogs(folder: string): Promise<readonly OwnLog[]> {
   const names = await readdir(folder).catch((): string[] => [])
   const ids = names
     .filter((name) => name.endsWith(LOG_ENDING))
     .map((name) => name.slice(0, -LOG_ENDING.length))
-  const logs = await Promise.all(ids.filter(isSessionId).map((id) => ownLog(folder, id)))
+  const logs = await Promise.all(
+    ids.filter(isSessionId).map(async (id): Promise<OwnLog> => {
+      const path = join(folder, `${id}${LOG_ENDING}`)
+      const stats = await stat(path).catch(() => null)
+      return { id, path, modifiedMs: stats?.mtimeMs ?? 0 }
+    }),
+  )
   return logs.sort((one, other) => other.modifiedMs - one.modifiedMs || (one.id < other.id ? -1 : 1))
 }
-
-async function ownLog(folder: string, id: string): Promise<OwnLog> {
-  const path = join(folder, `${id}${LOG_ENDING}`)
-  const stats = await stat(path).catch(() => null)
-  return { id, path, modifiedMs: stats?.mtimeMs ?? 0 }
-}
-
-// Where Tidemark's own sessions say something.
 
 export interface OwnMatch {
   readonly id: string
   readonly line: number
   readonly who: 'person' | 'model' | 'tool' | 'engine'
-  /** What stands around it, without secrets. */
+  /** The match with some text around it, without secrets. */
   readonly text: string
 }
 
-/** Whatever the case of its letters; once for each text that says it. */
+/** Searches the texts of all sessions, ignoring case. One match per text. */
 export function findInOwnSessions(
   home: string,
   wanted: string,
   signal?: AbortSignal,
 ): Promise<OwnListing<OwnMatch>> {
-  return overOwnSessions(home, signal, (id, { records }) =>
+  return collectFromSessions(home, signal, (id, { records }) =>
     records.flatMap(({ record, line }) =>
-      saidIn(record)
-        .filter(({ text }) => placeOf(text, wanted) !== -1)
-        .map(({ who, text }) => ({ id, line, who, text: around(redact(text), wanted) })),
+      listTexts(record)
+        .filter(({ text }) => indexIgnoringCase(text, wanted) !== -1)
+        .map(({ who, text }) => ({ id, line, who, text: excerptAround(redact(text), wanted) })),
     ),
   )
 }
 
-type Said = Pick<OwnMatch, 'who' | 'text'>
+type AttributedText = Pick<OwnMatch, 'who' | 'text'>
 
-function saidIn(record: SessionRecord): readonly Said[] {
+function listTexts(record: SessionRecord): readonly AttributedText[] {
   if (!isKnown(record) || (record.type !== 'user' && record.type !== 'assistant')) return []
-  const speaker = record.type === 'assistant' ? 'model' : typedText(record) === null ? 'engine' : 'person'
-  return blocksOf(record.message.content).flatMap((block): readonly Said[] => {
+  const author = record.type === 'assistant' ? 'model' : typedText(record) === null ? 'engine' : 'person'
+  return blocksOf(record.message.content).flatMap((block): readonly AttributedText[] => {
     if (isToolResult(block)) return [{ who: 'tool', text: resultText(block.content) }]
-    return isText(block) ? [{ who: speaker, text: block.text }] : []
+    return isText(block) ? [{ who: author, text: block.text }] : []
   })
 }
 
@@ -124,45 +123,41 @@ function resultText(content: unknown): string {
   return Array.isArray(content) ? content.map((block) => (isText(block) ? block.text : '')).join('\n') : ''
 }
 
-function placeOf(text: string, wanted: string): number {
+function indexIgnoringCase(text: string, wanted: string): number {
   return text.toLowerCase().indexOf(wanted.toLowerCase())
 }
 
-const AROUND = 60
+const EXCERPT_CHARACTERS = 60
 
-/** What was looked for may itself be a secret. */
-function around(text: string, wanted: string): string {
-  const at = placeOf(text, wanted)
+/** `text` is redacted: if the match itself was a secret, it is no longer in the text. */
+function excerptAround(text: string, wanted: string): string {
+  const at = indexIgnoringCase(text, wanted)
   if (at === -1) return REDACTED
-  const [from, to] = [Math.max(0, at - AROUND), Math.min(text.length, at + wanted.length + AROUND)]
-  const words = text.slice(from, to).replace(/\s+/g, ' ').trim()
-  return `${from > 0 ? '…' : ''}${words}${to < text.length ? '…' : ''}`
+  const from = Math.max(0, at - EXCERPT_CHARACTERS)
+  const to = Math.min(text.length, at + wanted.length + EXCERPT_CHARACTERS)
+  const excerpt = text.slice(from, to).replace(/\s+/g, ' ').trim()
+  return `${from > 0 ? '…' : ''}${excerpt}${to < text.length ? '…' : ''}`
 }
-
-// Deletes one of Tidemark's own sessions for good.
 
 export type Deletion =
   | { readonly ok: true }
   | {
       readonly ok: false
-      /** `held`: somebody is writing to it, and `why` says who. */
+      /** `held`: another process has it open for writing; `why` says which. */
       readonly reason: 'missing' | 'held'
       readonly why: string
     }
 
-/** Its log, and all that is kept beside it. Whoever holds the session keeps it. */
+/** Deletes a session for good: its log and its folder. Refused while another process holds it. */
 export async function deleteOwnSession(home: string, id: string): Promise<Deletion> {
   const paths = sessionPaths(home, id)
-  const isThere = await stat(paths.log).then(
-    () => true,
-    () => false,
-  )
-  if (!isThere) return { ok: false, reason: 'missing', why: `There is no session "${id}".` }
+  const stats = await stat(paths.log).catch(() => null)
+  if (stats === null) return { ok: false, reason: 'missing', why: `There is no session "${id}".` }
   const journal = createFileJournal({ home })
-  const held = await journal.acquire(id)
-  if (!held.ok) return { ok: false, reason: 'held', why: held.message }
+  const lock = await journal.acquire(id)
+  if (!lock.ok) return { ok: false, reason: 'held', why: lock.message }
   try {
-    // What belongs to it first: a session whose log is gone can no longer be named.
+    // The folder first: without its log, a session can no longer be found by its id.
     await rm(paths.folder, { recursive: true, force: true })
     await rm(paths.log, { force: true })
   } catch (error) {

@@ -1,4 +1,4 @@
-/** A file as lines, a piece at a time: read, unpacked and split, with a word on how far it has come. */
+/** A file as lines, chunk by chunk: read, decompressed and split, with progress. */
 
 import { Buffer, constants as bufferLimits } from 'node:buffer'
 import { constants } from 'node:fs'
@@ -10,46 +10,45 @@ import { ioFailed } from '../storage/file-system.ts'
 import { createLineSplitter, type FedLine } from '../storage/split-lines.ts'
 import { type LogRefusal, refuse, refuseForError } from './found-log.ts'
 
-// Packed logs: told by their first bytes, whatever their name, and unpacked as they are read.
-
 export type Packing = 'none' | 'gzip' | 'zstd'
 
 const ZSTD_MAGIC = 0xfd2fb528
 
+/** Compression is detected by the first bytes, whatever the name of the file. */
 export function packingOf(firstBytes: Buffer): Packing {
   if (firstBytes.length >= 2 && firstBytes.readUInt16BE(0) === 0x1f8b) return 'gzip'
   return firstBytes.length >= 4 && firstBytes.readUInt32LE(0) === ZSTD_MAGIC ? 'zstd' : 'none'
 }
 
-export interface Unpacker {
-  /** When it returns, all that these bytes give has been handed on. False from the first fault on. */
+interface Unpacker {
+  /** When it returns, all output for these bytes has been delivered. False from the first fault on. */
   write(bytes: Buffer): Promise<boolean>
   end(): Promise<void>
-  /** Why unpacking stopped before its end, or null. */
+  /** Why decompression stopped early, or null. */
   readonly fault: string | null
 }
 
-/** Null where this Node cannot undo the packing. */
-export function createUnpacker(packing: Packing, hand: (bytes: Buffer) => void): Unpacker | null {
-  if (packing === 'none') return plain(hand)
-  // Absent from Node before 22.15.
+/** Null if this version of Node cannot decompress the format. */
+function createUnpacker(packing: Packing, deliver: (bytes: Buffer) => void): Unpacker | null {
+  if (packing === 'none') return passThrough(deliver)
+  // Node before 22.15 does not have it.
   if (packing === 'zstd' && zlib.createZstdDecompress === undefined) return null
   const options = { chunkSize: OUTPUT_BYTES }
-  return unpacker(
+  return streamUnpacker(
     packing,
     packing === 'gzip' ? zlib.createGunzip(options) : zlib.createZstdDecompress(options),
-    hand,
+    deliver,
   )
 }
 
 const OUTPUT_BYTES = 1 << 16
-/** What a failing step had unpacked is lost, so steps are small. */
+/** The output of a failing write is lost, so writes are small. */
 const STEP_BYTES = 1024
 
-function plain(hand: (bytes: Buffer) => void): Unpacker {
+function passThrough(deliver: (bytes: Buffer) => void): Unpacker {
   return {
     write: async (bytes) => {
-      hand(bytes)
+      deliver(bytes)
       return true
     },
     end: async () => {},
@@ -57,21 +56,21 @@ function plain(hand: (bytes: Buffer) => void): Unpacker {
   }
 }
 
-function unpacker(packing: Packing, stream: Transform, hand: (bytes: Buffer) => void): Unpacker {
+function streamUnpacker(packing: Packing, stream: Transform, deliver: (bytes: Buffer) => void): Unpacker {
   let fault: string | null = null
   let isOver = false
-  let goOn = (): void => {}
-  stream.on('data', hand)
+  let resume = (): void => {}
+  stream.on('data', deliver)
   stream.on('error', (error: Error) => {
     const how = isOver ? 'ends early' : `is broken (${error.message})`
     fault ??= `the ${packing} data ${how}: nothing behind this could be read`
   })
-  // A stream that has failed never says that it has taken what it was given; it only closes.
-  stream.on('close', () => goOn())
-  async function until(begin: (done: () => void) => void): Promise<void> {
+  // A failed stream never calls back for a write; it only closes.
+  stream.on('close', () => resume())
+  async function waitFor(begin: (done: () => void) => void): Promise<void> {
     if (!stream.destroyed) {
       await new Promise<void>((done) => {
-        goOn = done
+        resume = done
         begin(done)
       })
     }
@@ -79,15 +78,15 @@ function unpacker(packing: Packing, stream: Transform, hand: (bytes: Buffer) => 
   return {
     async write(bytes) {
       for (let at = 0; at < bytes.length && fault === null; at += STEP_BYTES) {
-        await until((done) => stream.write(bytes.subarray(at, at + STEP_BYTES), done))
-        // So is what has not been handed on by then.
+        await waitFor((done) => stream.write(bytes.subarray(at, at + STEP_BYTES), done))
+        // Output that is not delivered before a failure would be lost too.
         while (stream.readableLength > 0 && !stream.destroyed) await setImmediate()
       }
       return fault === null
     },
     async end() {
       isOver = true
-      await until(() => stream.end())
+      await waitFor(() => stream.end())
       stream.destroy()
     },
     get fault() {
@@ -103,7 +102,7 @@ export interface Progress {
 }
 
 export interface FeedOptions {
-  /** Longer lines are reported and set aside; 64 MB unless given. */
+  /** Longer lines are reported as damage and skipped. Default: 64 MB. */
   readonly maxLineBytes?: number
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: Progress) => void
@@ -114,34 +113,34 @@ export interface LineFeed {
   readonly sizeBytes: number
   readonly modifiedMs: number
   readonly packing: Packing
-  /** The first bytes, unpacked. */
+  /** The first bytes, decompressed. */
   readonly head: Buffer
-  /** How many bytes have been given as lines or let go, unpacked. */
+  /** How many decompressed bytes have been processed. */
   readonly fedBytes: number
-  /** The lines of the next piece, perhaps none; null behind the last. */
+  /** The lines of the next chunk, perhaps none; null after the last chunk. */
   next(): Promise<readonly FedLine[] | null>
-  /** What stood behind the last newline; known at the end. */
+  /** The text after the last newline; call it after the last chunk. */
   rest(): FedLine
-  /** Why there may be more that could not be read, or null. */
+  /** Why reading stopped before the end of the file, or null. */
   readonly fault: string | null
   close(): Promise<void>
 }
 
 export const DEFAULT_MAX_LINE_BYTES: number = 64 * 1024 * 1024
-const PIECE_BYTES = 1 << 20
-/** Packed bytes may stand for a thousand times as many. */
-const PACKED_PIECE_BYTES = 1 << 16
+const CHUNK_BYTES = 1 << 20
+/** Smaller, since compressed bytes may expand a thousandfold. */
+const PACKED_CHUNK_BYTES = 1 << 16
 const HEAD_BYTES = 8192
 
-// Absent on Windows. A pipe in a log's place must not hang the reader.
-const NO_WAITING = constants.O_NONBLOCK ?? 0
+// Without it, opening a pipe would wait for a writer. Windows does not have it.
+const NON_BLOCKING = constants.O_NONBLOCK ?? 0
 
-/** Symbolic links are followed: people keep their settings, and what lies with them, where they like. */
+/** Follows symbolic links, since users move their configuration folders. */
 export async function openLineFeed(path: string, options: FeedOptions = {}): Promise<LineFeed | LogRefusal> {
   let handle: FileHandle | null = null
   try {
-    handle = await open(path, constants.O_RDONLY | NO_WAITING)
-    const feed = await feedFrom(handle, path, options)
+    handle = await open(path, constants.O_RDONLY | NON_BLOCKING)
+    const feed = await createFeed(handle, path, options)
     if ('ok' in feed) await handle.close()
     return feed
   } catch (error) {
@@ -150,14 +149,14 @@ export async function openLineFeed(path: string, options: FeedOptions = {}): Pro
   }
 }
 
-async function feedFrom(
+async function createFeed(
   handle: FileHandle,
   path: string,
   options: FeedOptions,
 ): Promise<LineFeed | LogRefusal> {
   const stats = await handle.stat()
   if (!stats.isFile())
-    return refuse(path, 'not-a-file', `is ${stats.isDirectory() ? 'a directory' : 'no regular file'}`)
+    return refuse(path, 'not-a-file', `is ${stats.isDirectory() ? 'a directory' : 'not a regular file'}`)
   const magic = Buffer.alloc(4)
   const { bytesRead } = await handle.read(magic, 0, 4, 0)
   const packing = packingOf(magic.subarray(0, bytesRead))
@@ -171,15 +170,10 @@ async function feedFrom(
   })
   return feed.canUnpack
     ? feed
-    : refuse(path, 'unreadable', 'is packed with zstd, which needs Node 22.15 or later')
+    : refuse(path, 'unreadable', 'is compressed with zstd, which needs Node 22.15 or later')
 }
 
-/** No text can be longer than the platform's. */
-function lineLimit({ maxLineBytes = DEFAULT_MAX_LINE_BYTES }: FeedOptions): number {
-  return Math.min(maxLineBytes, bufferLimits.MAX_STRING_LENGTH)
-}
-
-interface FeedPlace {
+interface FeedInput {
   readonly handle: FileHandle
   readonly path: string
   readonly packing: Packing
@@ -195,24 +189,26 @@ class FileFeed implements LineFeed {
   readonly packing: Packing
   head: Buffer = Buffer.alloc(0)
   fedBytes = 0
-  readonly #place: FeedPlace
-  readonly #piece: Buffer
+  readonly #input: FeedInput
+  readonly #chunk: Buffer
   readonly #splitter
   readonly #unpacker: Unpacker | null
   #lines: FedLine[] = []
   #readBytes = 0
   #isOver = false
 
-  constructor(place: FeedPlace) {
-    this.#place = place
-    this.path = place.path
-    this.sizeBytes = place.sizeBytes
-    this.modifiedMs = place.modifiedMs
-    this.packing = place.packing
-    const pieceBytes = place.packing === 'none' ? PIECE_BYTES : PACKED_PIECE_BYTES
-    this.#piece = Buffer.allocUnsafe(Math.max(1, Math.min(pieceBytes, place.sizeBytes)))
-    this.#splitter = createLineSplitter(lineLimit(place.options))
-    this.#unpacker = createUnpacker(place.packing, (bytes) => this.#take(bytes))
+  constructor(input: FeedInput) {
+    const { packing, sizeBytes } = input
+    this.#input = input
+    this.path = input.path
+    this.sizeBytes = sizeBytes
+    this.modifiedMs = input.modifiedMs
+    this.packing = packing
+    const chunkBytes = packing === 'none' ? CHUNK_BYTES : PACKED_CHUNK_BYTES
+    this.#chunk = Buffer.allocUnsafe(Math.max(1, Math.min(chunkBytes, sizeBytes)))
+    const { maxLineBytes = DEFAULT_MAX_LINE_BYTES } = input.options
+    this.#splitter = createLineSplitter(Math.min(maxLineBytes, bufferLimits.MAX_STRING_LENGTH))
+    this.#unpacker = createUnpacker(packing, (bytes) => this.#take(bytes))
   }
 
   get canUnpack(): boolean {
@@ -225,10 +221,10 @@ class FileFeed implements LineFeed {
 
   async next(): Promise<readonly FedLine[] | null> {
     if (this.#isOver) return null
-    this.#place.options.signal?.throwIfAborted()
+    this.#input.options.signal?.throwIfAborted()
     const bytes = await this.#read()
-    const goesOn = bytes.length > 0 && (await this.#unpacker?.write(bytes)) === true
-    if (!goesOn) await this.#finish()
+    const isMore = bytes.length > 0 && (await this.#unpacker?.write(bytes)) === true
+    if (!isMore) await this.#finish()
     const lines = this.#lines
     this.#lines = []
     return lines
@@ -240,20 +236,20 @@ class FileFeed implements LineFeed {
 
   async close(): Promise<void> {
     if (!this.#isOver) await this.#finish()
-    await this.#place.handle.close()
+    await this.#input.handle.close()
   }
 
-  /** No further than the file went when it was opened: one that is being written to would have no end. */
+  /** Reads no further than the size at opening: a file that is being written would have no end. */
   async #read(): Promise<Buffer> {
-    const { handle, path, sizeBytes, options } = this.#place
-    const wanted = Math.min(this.#piece.length, sizeBytes - this.#readBytes)
-    if (wanted <= 0) return this.#piece.subarray(0, 0)
+    const { handle, path, sizeBytes, options } = this.#input
+    const wanted = Math.min(this.#chunk.length, sizeBytes - this.#readBytes)
+    if (wanted <= 0) return this.#chunk.subarray(0, 0)
     const { bytesRead } = await handle
-      .read(this.#piece, 0, wanted, this.#readBytes)
+      .read(this.#chunk, 0, wanted, this.#readBytes)
       .catch((error: unknown) => Promise.reject(ioFailed(`read ${path}`, error, { path })))
     this.#readBytes += bytesRead
     options.onProgress?.({ path, readBytes: this.#readBytes, totalBytes: sizeBytes })
-    return this.#piece.subarray(0, bytesRead)
+    return this.#chunk.subarray(0, bytesRead)
   }
 
   async #finish(): Promise<void> {

@@ -1,4 +1,4 @@
-/** A whole session, read: its records in order, what was wrong, whose it is, and what its agents said. */
+/** Reads a whole session: its records in order, its damage, its metadata, and the conversations of its subagents. */
 import { resolve } from 'node:path'
 import { type Damage, redact, type SessionRecord, TidemarkError, typedText } from '@tidemark/core'
 import type { LogFormat, LogMeta, ReadRecord } from '@tidemark/wire'
@@ -14,29 +14,29 @@ export interface ReadLog {
   readonly sizeBytes: number
   readonly modifiedMs: number
   readonly lines: number
-  /** Of the main conversation, in order. */
+  /** Records of the main conversation, in order. */
   readonly records: readonly ReadRecord[]
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
   readonly agents: readonly AgentLog[]
-  /** Why the file could not be read to its end; absent or null where it could. */
+  /** Why the file could not be read to its end; absent or null if it could. */
   readonly fault?: string | null
 }
 
-/** A conversation that an agent had on the session's behalf. Its records fold into a session of their own. */
+/** The conversation of a subagent. Its records form a session of their own. */
 export interface AgentLog {
   readonly agent: string
-  /** Where it was found: a log of its own, or that of the session. */
+  /** Path of its own log, or of the session's log if it is in there. */
   readonly path: string
   readonly records: readonly ReadRecord[]
-  /** Of its own file; what is wrong with the session's is told there. */
+  /** Damage of its own file; that of the session's log is reported there. */
   readonly damage: readonly Damage[]
   /** Why its own file could not be read to its end. */
   readonly fault?: string | null
 }
 
 export interface ReadOptions extends FeedOptions {
-  /** Reads the logs of the session's agents too; true unless given. */
+  /** Whether to read the logs of subagents. Default: true. */
   readonly withAgents?: boolean
 }
 
@@ -49,21 +49,20 @@ export async function readLog(
   if (!own.ok || options.withAgents === false) return own
   const damage = [...own.damage]
   const agents = [...own.agents]
-  for (const agentPath of await agentPathsOf(log)) {
+  const agentPaths =
+    typeof log === 'string'
+      ? (await agentFilesOf(resolve(log))).map(({ path }) => path).sort()
+      : log.agentPaths
+  for (const agentPath of agentPaths) {
     const read = await readFile(agentPath, options)
-    if (read.ok) agents.push(...read.agents, ...asAgent(read))
+    if (read.ok) agents.push(...read.agents, ...toAgentLogs(read))
     else damage.push({ kind: 'bad-shape', line: 0, why: read.message })
   }
   return { ...own, damage, agents }
 }
 
-async function agentPathsOf(log: string | FoundLog): Promise<readonly string[]> {
-  if (typeof log !== 'string') return log.agentPaths
-  return (await agentFilesOf(resolve(log))).map(({ path }) => path).sort()
-}
-
-/** What an agent's file says in the main conversation's place, if anything. */
-function asAgent({ path, meta, records, damage, fault = null }: ReadLog): readonly AgentLog[] {
+/** The main conversation of a subagent's file, if it has one. */
+function toAgentLogs({ path, meta, records, damage, fault = null }: ReadLog): readonly AgentLog[] {
   return records.length === 0 ? [] : [{ agent: meta.agent ?? path, path, records, damage, fault }]
 }
 
@@ -78,7 +77,7 @@ async function readFile(path: string, options: FeedOptions): Promise<ReadLog | L
       for (const item of read) if (!chains.take(item)) records.push(item)
     })
     const file = { ok: true, path, format, sizeBytes, modifiedMs } as const
-    return sorted({ ...file, ...end, records, agents: [] }, chains.list)
+    return withSideChains({ ...file, ...end, records, agents: [] }, chains.list)
   } catch (error) {
     if (error instanceof TidemarkError && error.code === 'newer-format')
       return refuse(path, 'newer-format', `cannot be read: ${error.message.replace(/\.$/, '')}`)
@@ -86,40 +85,39 @@ async function readFile(path: string, options: FeedOptions): Promise<ReadLog | L
   }
 }
 
-/** A file of one agent alone is that agent's conversation. */
-function sorted(file: ReadLog, chains: readonly SideChain[]): ReadLog {
+/** If the file has only the conversation of one subagent, that is its main conversation. */
+function withSideChains(file: ReadLog, chains: readonly SideChain[]): ReadLog {
   const [only] = chains
-  const isOne = only !== undefined && chains.length === 1 && !file.records.some(isOfConversation)
+  const isOne = only !== undefined && chains.length === 1 && !file.records.some(isMessage)
   if (isOne) return { ...file, records: only.records, meta: { ...file.meta, agent: only.agent } }
   return { ...file, agents: chains.map((chain) => ({ ...chain, path: file.path, damage: [] })) }
 }
 
-function isOfConversation({ record }: ReadRecord): boolean {
+function isMessage({ record }: ReadRecord): boolean {
   return record.type === 'user' || record.type === 'assistant'
 }
 
-// Lines of other conversations in a session's log: each agent's gathered by itself, as a conversation of its own.
-
-export interface SideChain {
-  /** The agent, where the lines name one; else the uuid of the first. */
+/** The conversation of a subagent inside a session's log. */
+interface SideChain {
+  /** The id of the subagent, or the uuid of the first record if the lines name none. */
   readonly agent: string
   readonly records: readonly ReadRecord[]
 }
 
-export interface SideChains {
-  /** False where the record is one of the main conversation. */
+interface SideChains {
+  /** False if the record belongs to the main conversation. */
   take(read: ReadRecord): boolean
   readonly list: readonly SideChain[]
 }
 
-export function createSideChains(): SideChains {
+function createSideChains(): SideChains {
   const chains = new Map<string, ReadRecord[]>()
-  /** uuid → agent, for lines that name none. */
+  /** By uuid, for records that name no subagent. */
   const agents = new Map<string, string>()
   return {
     take({ record, line }) {
       if (record.isSidechain !== true) return false
-      const agent = agentOf(record, agents)
+      const agent = findAgent(record, agents)
       if (typeof record.uuid === 'string') agents.set(record.uuid, agent)
       const own = { record: { ...record, isSidechain: false }, line }
       const chain = chains.get(agent)
@@ -133,18 +131,17 @@ export function createSideChains(): SideChains {
   }
 }
 
-/** A line without agent is of the conversation of its parent, and without that begins one. */
-function agentOf(record: SessionRecord, agents: ReadonlyMap<string, string>): string {
+/** A record that names no subagent belongs to that of its parent; without a parent it begins a conversation. */
+function findAgent(record: SessionRecord, agents: ReadonlyMap<string, string>): string {
   const { agentId } = record as { readonly agentId?: unknown }
   if (typeof agentId === 'string' && agentId !== '') return agentId
   const parent = record.parentUuid
   return (typeof parent === 'string' ? agents.get(parent) : undefined) ?? record.uuid ?? 'unknown'
 }
 
-// Lines that say again what stood before under the same uuid. A uuid alone proves nothing: it may be used twice.
-
-export interface RepeatedLines {
-  /** True for a copy of a line that was asked about before. What has no uuid is never one. */
+/** Recognizes records that repeat an earlier one. The uuid alone is not enough: it may have been used twice. */
+interface RepeatedLines {
+  /** True for a copy of a record that was checked before. A record without uuid is never a copy. */
   isRepeated(record: SessionRecord): boolean
 }
 
@@ -159,16 +156,16 @@ export function createRepeatedLines(): RepeatedLines {
         seen.set(uuid, [record])
         return false
       }
-      const said = saidBy(record)
-      if (before.some((one) => saidBy(one) === said)) return true
+      const content = comparableContent(record)
+      if (before.some((one) => comparableContent(one) === content)) return true
       before.push(record)
       return false
     },
   }
 }
 
-/** Usage is left out: the lines of one response bear it as it stood when each was written. */
-function saidBy(record: SessionRecord): string {
+/** Without usage: each line of a response has the usage as of when it was written. */
+function comparableContent(record: SessionRecord): string {
   const { type, message, attachment, subtype, content } = record as SessionRecord & {
     readonly [field: string]: unknown
   }
@@ -177,14 +174,13 @@ function saidBy(record: SessionRecord): string {
 
 function withoutUsage(message: unknown): unknown {
   if (typeof message !== 'object' || message === null) return message
-  const { usage, stop_reason, stop_sequence, ...said } = message as { readonly [field: string]: unknown }
-  return said
+  const { usage, stop_reason, stop_sequence, ...rest } = message as { readonly [field: string]: unknown }
+  return rest
 }
 
-// What the person typed in the main conversation.
+const FIRST_PROMPT_CHARACTERS = 300
 
-const FIRST_WORDS = 300
-
+/** The prompts that the user typed in the main conversation: how many, and the beginning of the first, redacted. */
 export function promptsIn(records: Iterable<SessionRecord>): {
   readonly userMessages: number
   readonly firstPrompt: string | null
@@ -197,7 +193,7 @@ export function promptsIn(records: Iterable<SessionRecord>): {
     const text = typedText(record)
     if (text === null || lines.isRepeated(record)) continue
     userMessages += 1
-    firstPrompt ??= redact(text.slice(0, 10 * FIRST_WORDS)).slice(0, FIRST_WORDS)
+    firstPrompt ??= redact(text.slice(0, 10 * FIRST_PROMPT_CHARACTERS)).slice(0, FIRST_PROMPT_CHARACTERS)
   }
   return { userMessages, firstPrompt }
 }

@@ -215,7 +215,7 @@ describe('repair refuses', () => {
       ok: false,
       path: out,
       reason: 'taken',
-      message: `${out} is there already, and nothing is ever overwritten: choose another name.`,
+      message: `${out} exists already, and files are never overwritten: choose another name.`,
     })
     expect(await repairLog(path, path)).toMatchObject({ reason: 'taken' })
     expect(readFileSync(out, 'utf8')).toBe('mine')

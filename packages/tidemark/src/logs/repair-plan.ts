@@ -1,4 +1,4 @@
-/** What a clean copy of a log has to do with each of its lines. Found by folding the log once. */
+/** What a clean copy of a log does with each line, decided in one pass over its records. */
 import {
   blocksOf,
   emptySession,
@@ -15,21 +15,21 @@ import {
 } from '@tidemark/core'
 import type { ReadRecord } from '@tidemark/wire'
 
-/** How a line that counts is written: only what is named changes. */
+/** Fields of a record that change. */
 export interface LineChange {
   readonly uuid?: string
   readonly parentUuid?: string | null
 }
 
 export interface RepairPlan {
-  /** Lines that hold a record of the copy. */
+  /** Lines with a record that is in the copy. */
   readonly counted: ReadonlySet<number>
   readonly changes: ReadonlyMap<number, LineChange>
-  /** Records to write behind a line: answers to calls that never got one. */
+  /** Records to write after a line: results for tool calls that have none. */
   readonly additions: ReadonlyMap<number, readonly UserRecord[]>
-  /** What was mended, line by line. */
+  /** What was repaired, by line. */
   readonly mended: readonly Mend[]
-  /** Records that say again what another with the same uuid has said. */
+  /** Lines with a duplicate of an earlier record. */
   readonly copies: readonly number[]
 }
 
@@ -38,7 +38,7 @@ export interface Mend {
   readonly what: string
 }
 
-export interface RepairPlanner {
+interface RepairPlanner {
   take(read: ReadRecord): void
   plan(): RepairPlan
 }
@@ -49,12 +49,12 @@ interface Planning {
   readonly changes: Map<number, LineChange>
   readonly mended: Mend[]
   readonly copies: number[]
-  /** Place in the session → the uuid that the record there has in the copy, where that is another. */
+  /** New uuids by index in the session, for records whose uuid changes. */
   readonly renamed: Map<number, string>
-  /** Call → the record that makes it. */
+  /** By call id: the record with the tool call. */
   readonly calls: Map<string, ReadRecord>
   readonly answered: Set<string>
-  /** Response → the last line of it, or of the batch that line belongs to. */
+  /** By response id: its last line, or the last line of that line's batch. */
   readonly ends: Map<string, number>
 }
 
@@ -70,9 +70,10 @@ export function createRepairPlanner(ids: Ids): RepairPlanner {
     answered: new Set(),
     ends: new Map(),
   }
-  return { take: (read) => takeRecord(planning, read, ids), plan: () => planOf(planning, ids) }
+  return { take: (read) => takeRecord(planning, read, ids), plan: () => finishPlan(planning, ids) }
 }
 
+/** The parent index of a record that is not part of the conversation. */
 const OUTSIDE = -2
 
 function takeRecord(planning: Planning, read: ReadRecord, ids: Ids): void {
@@ -81,28 +82,23 @@ function takeRecord(planning: Planning, read: ReadRecord, ids: Ids): void {
   planning.session = reduce(planning.session, record, line)
   const kinds = planning.session.damage.toArray(damage.length).map(({ kind }) => kind)
   const parent = planning.session.parents.at(records.length) ?? OUTSIDE
-  const isTwin = kinds.includes('duplicate-uuid')
-  if (isTwin && parent === OUTSIDE && record.batch == null) {
+  const isDuplicate = kinds.includes('duplicate-uuid')
+  if (isDuplicate && parent === OUTSIDE && record.batch == null) {
     planning.copies.push(line)
     return
   }
   planning.counted.add(line)
-  if (isTwin && parent !== OUTSIDE) rename(planning, { index: records.length, line }, ids.next('record'))
+  if (isDuplicate && parent !== OUTSIDE) {
+    const uuid = ids.next('record')
+    planning.renamed.set(records.length, uuid)
+    change(planning, line, { uuid }, 'its uuid was taken')
+  }
   if (kinds.includes('missing-parent') || kinds.includes('cyclic-parent'))
     change(planning, line, { parentUuid: uuidAt(planning, parent) }, PARENT_LOST)
   if (record.isSidechain !== true) noteCalls(planning, read)
 }
 
 const PARENT_LOST = 'its parent was not before it; it follows the record before it'
-
-function rename(
-  planning: Planning,
-  { index, line }: { readonly index: number; readonly line: number },
-  uuid: string,
-): void {
-  planning.renamed.set(index, uuid)
-  change(planning, line, { uuid }, 'its uuid was taken')
-}
 
 function uuidAt(planning: Planning, index: number): string | null {
   if (index < 0) return null
@@ -124,29 +120,33 @@ function noteCalls(planning: Planning, read: ReadRecord): void {
   if (record.type === 'assistant') planning.ends.set(record.message.id, endOfBatch(read))
 }
 
-/** The records of a batch stand together. */
+/** The records of a batch are on consecutive lines. */
 function endOfBatch({ record: { batch }, line }: ReadRecord): number {
   return batch == null ? line : line + batch.of - 1 - batch.index
 }
 
-function planOf(planning: Planning, ids: Ids): RepairPlan {
+function finishPlan(planning: Planning, ids: Ids): RepairPlan {
   const additions = new Map<number, readonly UserRecord[]>()
   for (const [id, { record, line }] of planning.calls) {
     if (planning.answered.has(id) || !isKnown(record) || record.type !== 'assistant') continue
     const end = planning.ends.get(record.message.id) ?? line
-    additions.set(end, [...(additions.get(end) ?? []), answerTo(record, id, ids)])
+    additions.set(end, [...(additions.get(end) ?? []), createMissingResult(record, id, ids)])
   }
   const { counted, changes, mended, copies } = planning
   return { counted, changes, additions, mended, copies }
 }
 
-/** What Claude Code writes on every line; its reader may look for them. */
-const SURROUNDINGS = ['cwd', 'version', 'gitBranch', 'userType']
+/** Fields that Claude Code writes on every line and may expect when it reads. */
+const CONTEXT_FIELDS = ['cwd', 'version', 'gitBranch', 'userType']
 
-function answerTo(call: SessionRecord & { readonly uuid: string }, id: string, ids: Ids): UserRecord {
-  const around = Object.entries(call).filter(([field]) => SURROUNDINGS.includes(field))
+function createMissingResult(
+  call: SessionRecord & { readonly uuid: string },
+  id: string,
+  ids: Ids,
+): UserRecord {
+  const context = Object.entries(call).filter(([field]) => CONTEXT_FIELDS.includes(field))
   return {
-    ...Object.fromEntries(around),
+    ...Object.fromEntries(context),
     type: 'user',
     uuid: ids.next('record'),
     parentUuid: call.uuid,

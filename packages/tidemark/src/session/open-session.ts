@@ -31,7 +31,7 @@ export interface OpenSession {
   readonly settings: Settings
   readonly options: SessionOptions
   /** The part of the compaction host that does not depend on the current model. */
-  readonly room: Omit<Room, 'estimator' | 'scaled' | 'rules'>
+  readonly compactionHost: Omit<Room, 'estimator' | 'scaled' | 'rules'>
   /** The current state. Setting one with a newly sent request shuts the gate. */
   state: SessionState
   /** Runs writers one at a time, in order, so that no two of them use the same position of the log. */
@@ -80,7 +80,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     id,
     settings,
     options,
-    room: createRoom(id, input, listeners),
+    compactionHost: createCompactionHost(id, input, listeners),
     get state() {
       return state
     },
@@ -104,7 +104,11 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
   }
 }
 
-function createRoom(id: string, input: OpenSessionInput, listeners: Listeners): OpenSession['room'] {
+function createCompactionHost(
+  id: string,
+  input: OpenSessionInput,
+  listeners: Listeners,
+): OpenSession['compactionHost'] {
   const { settings, options } = input
   const { carriers = [], hooks, cleanups, autonomous } = options
   const summarizer = summarizerWithRetryEvents(input.summarizer, settings, listeners)
@@ -193,7 +197,7 @@ export function turnHost(session: OpenSession): TurnHost & { readonly room: Room
       return { tools: offered, model: choice.id, parameters }
     },
     runTool: session.tools.run,
-    room: { ...session.room, estimator, scaled, rules },
+    room: { ...session.compactionHost, estimator, scaled, rules },
   }
 }
 

@@ -1,4 +1,4 @@
-/** Carriers whose source of truth lies on the disk: files in use, the plan, standing instructions. Read anew each time. */
+/** Context sources on disk: files in use, the plan, instruction files. Each is read again when it is needed. */
 import { constants, type FileHandle, open, readFile, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import {
@@ -11,59 +11,52 @@ import {
   type StandingText,
   standingCarrier,
 } from '@tidemark/core'
+import { given } from '@tidemark/wire'
 import { errorCode } from '../storage/file-system.ts'
 
 export interface DiskCarriersOptions extends Pick<FilesOptions, 'recent' | 'isStub'> {
-  /** What relative paths start from; the process's own folder unless given. */
+  /** Base of relative paths. Default: the working directory. */
   readonly folder?: string
-  /** The plan file, as it is named at the time; null where there is none. */
+  /** Path of the current plan file; null without one. */
   readonly planFile?: () => string | null
-  /** Memory files in force, in order. One that is not there is left out. */
+  /** Paths of the instruction files in force, in order. A missing file is skipped. */
   readonly standing?: () => readonly string[]
-  /** The session's own log, which is never brought back. */
+  /** Path of the session's log, which is never reattached. */
   readonly transcript?: string
-  /** More files that are never brought back. */
+  /** Other files that are never reattached. */
   readonly never?: () => readonly string[]
 }
 
-/** The files touched last, the plan and the standing instructions. */
+/** The instruction files, the most recently used files, and the plan. */
 export function diskCarriers(options: DiskCarriersOptions = {}): readonly Carrier[] {
-  const {
-    folder = process.cwd(),
-    planFile = () => null,
-    standing,
-    transcript,
-    never,
-    recent,
-    isStub,
-  } = options
-  const apart = (): readonly string[] => [
+  const { folder = process.cwd(), planFile = () => null, standing, transcript, never } = options
+  const { recent, isStub } = options
+  const excluded = (): readonly string[] => [
     ...(transcript === undefined ? [] : [transcript]),
     ...[planFile() ?? []].flat(),
     ...(standing?.() ?? []),
     ...(never?.() ?? []),
   ]
   return [
-    standingCarrier(async () => presentTexts(folder, standing?.() ?? [])),
+    standingCarrier(async () => {
+      const texts = await Promise.all((standing?.() ?? []).map((path) => readIfPresent(folder, path)))
+      return texts.filter((text) => text !== null)
+    }),
     filesCarrier({
-      ...{ reader: createDiskReader(folder), folder, never: apart },
-      ...(recent === undefined ? {} : { recent }),
-      ...(isStub === undefined ? {} : { isStub }),
+      reader: createDiskReader(folder),
+      folder,
+      never: excluded,
+      ...given({ recent, isStub }),
     }),
     planCarrier(async () => {
       const path = planFile()
-      return path === null ? null : presentText(folder, path)
+      return path === null ? null : readIfPresent(folder, path)
     }),
   ]
 }
 
-async function presentTexts(folder: string, paths: readonly string[]): Promise<readonly StandingText[]> {
-  const texts = await Promise.all(paths.map((path) => presentText(folder, path)))
-  return texts.filter((text) => text !== null)
-}
-
-/** Null where there is no such file, or nothing in it. Any other fault is the carrier's to report. */
-async function presentText(folder: string, path: string): Promise<StandingText | null> {
+/** Null for a missing or blank file. Other errors are thrown; the context source reports them. */
+async function readIfPresent(folder: string, path: string): Promise<StandingText | null> {
   try {
     const text = await readFile(resolve(folder, path), 'utf8')
     return text.trim() === '' ? null : { path, text }
@@ -73,9 +66,7 @@ async function presentText(folder: string, path: string): Promise<StandingText |
   }
 }
 
-// Files of the person's project, read again as they are now: text only, bounded, links followed.
-
-/** `folder`: what relative paths start from; the process's own unless given. */
+/** Reads text files of the user's project, up to a limit, following links. `folder`: base of relative paths. */
 export function createDiskReader(folder: string = process.cwd()): FileReader {
   return { read: (path, limitBytes) => readText(resolve(folder, path), limitBytes) }
 }
@@ -83,24 +74,24 @@ export function createDiskReader(folder: string = process.cwd()): FileReader {
 async function readText(path: string, limitBytes: number): Promise<FileRead> {
   try {
     const realPath = await realpath(path)
-    // A pipe opened to be read would wait for somebody to write to it.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer.
     const file = await open(realPath, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     try {
-      return await readFrom(file, realPath, limitBytes)
+      return await readOpenFile(file, realPath, limitBytes)
     } finally {
       await file.close()
     }
   } catch (error) {
-    return { ok: false, why: whyNot(error) }
+    return { ok: false, why: describeError(error) }
   }
 }
 
-async function readFrom(file: FileHandle, realPath: string, limitBytes: number): Promise<FileRead> {
+async function readOpenFile(file: FileHandle, realPath: string, limitBytes: number): Promise<FileRead> {
   const facts = await file.stat()
   if (!facts.isFile()) return { ok: false, why: 'it is no file' }
   const bytes = await readUpTo(file, Math.min(facts.size, Math.floor(limitBytes)))
   const isWhole = bytes.length >= facts.size
-  const text = textOf(bytes, isWhole)
+  const text = decodeText(bytes, isWhole)
   if (text === null) return { ok: false, why: 'it is no text' }
   return { ok: true, text, bytes: facts.size, isWhole, realPath }
 }
@@ -116,8 +107,8 @@ async function readUpTo(file: FileHandle, length: number): Promise<Uint8Array> {
   return into.subarray(0, filled)
 }
 
-/** A byte order mark stays: the text is to be the file's, byte for byte. A character cut at the limit is left off. */
-function textOf(bytes: Uint8Array, isWhole: boolean): string | null {
+/** Null if the bytes are not text. Keeps a byte order mark, so that the text equals the file; drops a character cut at the limit. */
+function decodeText(bytes: Uint8Array, isWhole: boolean): string | null {
   if (bytes.includes(0)) return null
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes, { stream: !isWhole })
@@ -126,7 +117,7 @@ function textOf(bytes: Uint8Array, isWhole: boolean): string | null {
   }
 }
 
-function whyNot(error: unknown): string {
+function describeError(error: unknown): string {
   const code = errorCode(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file'
   if (code === 'EACCES' || code === 'EPERM') return 'it may not be read'

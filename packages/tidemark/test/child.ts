@@ -1,4 +1,4 @@
-/** Processes of their own for tests that need real ones: they run the sources and speak a line at a time. */
+/** Child processes for tests that need real ones. They run the sources and print lines. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
@@ -8,11 +8,11 @@ import { fileURLToPath } from 'node:url'
 
 export interface Child {
   readonly process: ChildProcess
-  /** Lines as they come. */
+  /** Lines printed so far. */
   readonly said: readonly string[]
-  /** Resolves when it has said a line that begins so; rejects when it ends without. */
+  /** Resolves with the first line that begins like this; rejects if the process ends without one. */
   heard(beginning: string): Promise<string>
-  /** Resolves when it has ended and all it said was heard: how it ended, a signal or an exit code. */
+  /** Resolves with the signal or exit code after the process has ended and all its lines were read. */
   readonly ended: Promise<string>
 }
 

@@ -1,4 +1,4 @@
-/** Process or machine go down at any moment, on a port that keeps what was synced and of the rest whatever chance keeps. */
+/** Crashes of the process or the machine at any moment, on a file system that keeps what was synced and a random part of the rest. */
 import type { Journal, NewRecord, SessionRecord } from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -16,17 +16,17 @@ import { findingsOfNextRequest, tellStory } from './story.ts'
 
 const LOG = '/home/sessions/s.jsonl'
 
-/** What one process does before its end, and what the disk then happens to have. */
+/** What one process does before it crashes, and what the disk has afterwards. */
 interface Life {
-  /** How many units of the story go into each batch; those of one list overlap. */
+  /** How many units of the story go into each batch; the batches of one list are appended concurrently. */
   readonly groups: readonly (readonly number[])[]
-  /** Operations of the port that still work. */
+  /** How many file operations still succeed. */
   readonly operations: number
-  /** Most bytes the system takes at a time. */
+  /** The most bytes that the system takes per write. */
   readonly mostBytes: number
-  /** Otherwise only the process ends, and what it wrote waits for the next sync. */
+  /** Otherwise only the process ends, and its writes stay until the next sync. */
   readonly machineGoesDown: boolean
-  /** Chances, used in turn: how many bytes of a write, whether a name, were kept. */
+  /** Random numbers, used in turn: how many bytes of a write and which names were kept. */
   readonly chances: readonly number[]
 }
 
@@ -42,9 +42,9 @@ const life: fc.Arbitrary<Life> = fc.record({
 })
 
 interface History {
-  /** What is told, and not told again when it is lost. */
+  /** The records to append; a lost one is not appended again. */
   readonly story: Iterator<readonly NewRecord[]>
-  /** Batches in the order they were tried, by the marks of their records. */
+  /** Batches in the order of their appends, by the marks of their records. */
   readonly tried: string[][]
   readonly acknowledged: string[][]
 }
@@ -55,7 +55,7 @@ function newHistory(seed: number): History {
   return { story: (stories[seed] ?? []).values(), tried: [], acknowledged: [] }
 }
 
-/** The next units of the story, each record marked so that it is known again: their uuids may repeat. */
+/** The next units of the story. Each record is marked, since uuids may repeat. */
 function nextBatch({ story, tried }: History, units: number): readonly NewRecord[] {
   const told = Array.from({ length: units }, () => story.next().value ?? []).flat()
   const batch = told.map((record: NewRecord, index) => ({ ...record, mark: `${tried.length}.${index}` }))
@@ -90,7 +90,7 @@ function journalOf({ files, machine }: World): Journal {
   return createFileJournal({ home: '/home', files, processes: machine.start() })
 }
 
-/** Runs one life to its sudden end. */
+/** Runs one process until it crashes. */
 async function liveAndCrash(world: World, one: Life, history: History): Promise<void> {
   const { files, machine } = world
   const journal = journalOf(world)
@@ -111,18 +111,18 @@ function keptBy(chances: readonly number[]): KeptByChance {
   return { write: ({ bytes }) => Math.min(bytes.length, next()), name: () => next() % 2 === 0 }
 }
 
-/** Exactly the tried batches that left a trace, each whole, in the order they were tried. */
+/** Exactly the appended batches of which anything is left, each complete, in the order of their appends. */
 function wholeBatches({ tried }: History, marks: readonly string[]): readonly string[] {
   return tried.filter((batch) => batch.some((mark) => marks.includes(mark))).flat()
 }
 
-/** Lines of the log that hold anything but a header. */
+/** Lines of the log other than headers. */
 async function recordLines(files: ForgetfulFiles): Promise<number> {
   const text = Buffer.from((await readWhole(files, LOG))?.bytes ?? []).toString()
   return text.split('\n').filter((line) => line !== '' && !line.startsWith('{"type":"tidemark"')).length
 }
 
-/** Without these the law would be proved on nothing. */
+/** Without these cases the property would be checked on nothing. */
 const seen: Record<string, number> = {}
 
 async function checkLog(world: World, history: History): Promise<void> {
@@ -146,13 +146,13 @@ async function checkGoesOn(world: World, history: History): Promise<void> {
 }
 
 describe('after a crash', () => {
-  it('nothing acknowledged is lost, whole batches count, the rest is told, the next request is valid, and writing goes on', async () => {
+  it('nothing acknowledged is lost, only complete batches count, the rest is reported, the next request is valid, and the session can be appended to', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(life, { minLength: 1, maxLength: 4 }),
         fc.nat({ max: stories.length - 1 }),
         async (lives, seed) => {
-          // Long ago: a lock that lost its content in the crash stands in nobody's way.
+          // Long after the crash, so that a lock that lost its content has expired.
           const world = { files: createForgetfulFiles({ now: () => 0 }), machine: createFakeMachine() }
           const history = newHistory(seed)
           for (const one of lives) {

@@ -1,4 +1,4 @@
-/** Writes a story to a session until it is killed. Says what it tries before, and what was acknowledged after. */
+/** Appends a story to a session until it is killed. Prints each attempt before it and each acknowledgement after it. */
 import { readFileSync, writeSync } from 'node:fs'
 import type { NewRecord } from '@tidemark/core'
 import { createFileJournal } from '../src/storage/file-journal.ts'
@@ -6,7 +6,7 @@ import { createFileJournal } from '../src/storage/file-journal.ts'
 const [home = '', session = '', storyFile = ''] = process.argv.slice(2)
 const units: NewRecord[][] = JSON.parse(readFileSync(storyFile, 'utf8'))
 
-/** At once, so that nothing said is lost with the process. */
+/** Writes synchronously, so that no line is lost when the process is killed. */
 function say(line: string): void {
   writeSync(1, `${line}\n`)
 }

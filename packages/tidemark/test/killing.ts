@@ -1,4 +1,4 @@
-/** Kills writers at random moments, several on the same session, and looks at what they leave. */
+/** Kills writers of the same session at random moments and checks what they leave. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,11 +12,11 @@ import { findingsOfNextRequest, tellStory, withoutStamps } from './story.ts'
 
 export interface Killings {
   readonly kills: number
-  /** Kills that left something to set aside. */
+  /** Kills that left damage in the log. */
   readonly damaged: number
-  /** Kills that came after an append was tried and before it was acknowledged. */
+  /** Kills between the start of an append and its acknowledgement. */
   readonly interrupted: number
-  /** Records, over all lives. */
+  /** Acknowledged records of all processes. */
   readonly acknowledged: number
 }
 
@@ -65,13 +65,13 @@ interface Scene {
   readonly session: string
   readonly storyFile: string
   readonly units: readonly (readonly NewRecord[])[]
-  /** Positions at which a batch that was tried ends. */
+  /** Positions at which an appended batch ends. */
   readonly ends: Set<number>
-  /** The last position acknowledged. */
+  /** The last acknowledged position. */
   safe: number
 }
 
-/** Mostly while it appends; at times while it starts and takes over the lock of the one before. */
+/** Mostly while it appends; sometimes while it starts and takes over the lock of the previous process. */
 async function killSometime(child: Child): Promise<void> {
   if (Math.random() < 0.8) {
     await child.heard('ready')
@@ -97,7 +97,7 @@ async function checkRemains(
   return { interrupted: said('tried').length > said('acknowledged').length, damaged: damage.length > 0 }
 }
 
-/** The lock of the last one killed is taken over, and the session written on. */
+/** The lock of the last killed process is taken over, and the session can be appended to. */
 async function checkGoesOn({ home, session }: Scene): Promise<void> {
   const journal = createFileJournal({ home })
   const { position } = await readAll(journal, session)

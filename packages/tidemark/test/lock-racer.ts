@@ -1,4 +1,4 @@
-/** Takes a session when told to, and holds it until it is killed or its input ends. It never lets go by itself. */
+/** Locks a session on the command `go` and holds it until it is killed or its input ends. Never releases it itself. */
 import { createInterface } from 'node:readline'
 import { createFileJournal } from '../src/storage/file-journal.ts'
 

@@ -15,7 +15,7 @@ afterEach(() => {
 })
 
 describe.runIf(process.platform !== 'win32')('what is kept on disk', () => {
-  it('is for its owner alone, from the home folder down', async () => {
+  it('is readable by its owner only, from the home folder down', async () => {
     const home = join(root, 'not', 'yet', 'there')
     const journal = createFileJournal({ home })
     await journal.append('s', 0, sampleRecords('a'))
@@ -38,7 +38,7 @@ describe.runIf(process.platform !== 'win32')('what is kept on disk', () => {
     })
   })
 
-  it('is not reached through a symbolic link in a log’s place', async () => {
+  it('is not reached through a symbolic link in place of a log', async () => {
     mkdirSync(join(root, 'sessions'))
     writeFileSync(join(root, 'secret'), '{"type":"note","uuid":"a"}\n')
     symlinkSync(join(root, 'secret'), join(root, 'sessions', 's.jsonl'))

@@ -21,7 +21,7 @@ async function start(count: number): Promise<void> {
   await Promise.all(racers.map((racer) => racer.heard('ready')))
 }
 
-/** The next thing each of them says after `go`. */
+/** The next line of each process after `go`. */
 async function race(field: readonly Child[]): Promise<readonly string[]> {
   const before = field.map(({ said }) => said.length)
   for (const { process } of field) process.stdin?.write('go\n')
@@ -37,8 +37,8 @@ function holder(): unknown {
   return JSON.parse(readFileSync(join(home, 'sessions', 's.lock'), 'utf8')).pid
 }
 
-describe('processes that want the same session', () => {
-  it('one has it; when it is killed, one of the others, until none is left', async () => {
+describe('processes that open the same session', () => {
+  it('one gets it; when it is killed, one of the others does, until none is left', async () => {
     await start(6)
     let field = racers
     while (field.length > 0) {
@@ -60,7 +60,7 @@ describe('processes that want the same session', () => {
     expect(readdirSync(join(home, 'sessions'))).toEqual([])
   })
 
-  it('one that ends in order leaves no lock', async () => {
+  it('a process that exits normally leaves no lock', async () => {
     await start(1)
     expect(await race(racers)).toEqual(['won'])
     racers[0]?.process.stdin?.end()

@@ -33,7 +33,7 @@ async function textOf(path: string, options: object = {}): Promise<string> {
 }
 
 describe('a session file', () => {
-  it('is exported without its credentials, or with them where that is asked', async () => {
+  it('is exported without its credentials, or with them on request', async () => {
     const teller = new Teller()
     teller.user('use AKIAIOSFODNN7EXAMPLE please')
     const path = logOf(teller)
@@ -43,7 +43,7 @@ describe('a session file', () => {
     )
   })
 
-  it('is written whole to a new file, and over none', async () => {
+  it('is written completely to a new file and never over an existing one', async () => {
     const teller = new Teller()
     teller.user('hello')
     const [path, out] = [logOf(teller), join(folder, 'out.md')]
@@ -57,13 +57,13 @@ describe('a session file', () => {
     expect(readdirSync(folder).sort()).toEqual(['out.md', 'session.jsonl'])
   })
 
-  it('that is none is refused in one line', async () => {
+  it('that is not a log is refused with a one-line message', async () => {
     expect(await textOf(join(folder, 'none.jsonl'))).toBe(`${join(folder, 'none.jsonl')} does not exist.`)
   })
 })
 
 describe('a large result on a real disk', () => {
-  it('is put aside, read again by the history tool and whole in the export', async () => {
+  it('is stored as a blob, read back by the history tool and complete in the export', async () => {
     const blobs = createBlobFolder({ home: folder })
     const content = 'Zeile ✓ \r\n'.repeat(4_000)
     const measure = (text: string): number => Math.ceil(text.length / 4)

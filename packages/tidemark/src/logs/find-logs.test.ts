@@ -32,7 +32,7 @@ describe('logs in a folder', () => {
     ])
   })
 
-  it('of subagents stand under their session, which is as new as the newest of them', async () => {
+  it('of subagents are listed with their session, which is as new as the newest of them', async () => {
     const folder = logFolder()
     folder.file('p/one.jsonl', LINE, 500)
     folder.file('p/one/subagents/agent-x.jsonl', LINE, 100)
@@ -46,7 +46,7 @@ describe('logs in a folder', () => {
     ])
   })
 
-  it('of subagents beside the sessions are told by what they say', async () => {
+  it('of subagents beside the sessions are assigned by their content', async () => {
     const folder = logFolder()
     folder.file('p/one.jsonl', LINE, 10)
     folder.file('p/two.jsonl', LINE, 20)
@@ -61,7 +61,7 @@ describe('logs in a folder', () => {
     ])
   })
 
-  it('are found once, whatever leads to them', async () => {
+  it('are found once, even through several links', async () => {
     const folder = logFolder()
     const one = folder.file('d/one.jsonl', LINE)
     symlinkSync(folder.path, join(folder.path, 'd', 'loop'))
@@ -73,7 +73,7 @@ describe('logs in a folder', () => {
 })
 
 describe('files by name', () => {
-  it('are taken whatever they are called, a session with its agents', async () => {
+  it('are read whatever their names, a session with its agents', async () => {
     const folder = logFolder()
     folder.file('s/one.jsonl', LINE)
     folder.file('s/one/subagents/agent-x.jsonl', LINE)
@@ -86,26 +86,26 @@ describe('files by name', () => {
     ])
   })
 
-  it('an agent by name is a log of its own', async () => {
+  it('a subagent named by the caller is a log of its own', async () => {
     const folder = logFolder()
     folder.file('one.jsonl', LINE)
     folder.file('one/subagents/agent-x.jsonl', LINE)
     expect(await found(folder, 'one/subagents/agent-x.jsonl')).toEqual([['one/subagents/agent-x.jsonl']])
   })
 
-  it('that are not there are told in one line', async () => {
+  it('that do not exist are reported in one line', async () => {
     expect(await found(logFolder(), 'none.jsonl')).toEqual(['/none.jsonl does not exist.'])
   })
 })
 
-it('a search can be stopped', async () => {
+it('a search can be aborted', async () => {
   const folder = logFolder()
   folder.file('d/one.jsonl', LINE)
   const search = findLogs([folder.path], { signal: AbortSignal.abort() })
   await expect(search).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }))
 })
 
-describe('where sessions are kept', () => {
+describe('where sessions are stored', () => {
   it.each<[PlaceVariables, readonly string[]]>([
     [
       {},
@@ -137,7 +137,7 @@ describe('where sessions are kept', () => {
     )
   })
 
-  it('all of them are searched, newest first, and those that are not there have nothing', async () => {
+  it('all places are searched, newest first; missing ones have no sessions', async () => {
     const folder = logFolder()
     const line = text(userLine('a'))
     const paths = [
@@ -154,10 +154,10 @@ describe('where sessions are kept', () => {
     expect(none).toEqual({ logs: [], problems: [] })
   })
 
-  it('one that is there and cannot be looked at is told, and the others are searched', async () => {
+  it('a place that cannot be read is reported, and the others are searched', async () => {
     const folder = logFolder()
     const path = folder.file('.codex/sessions/rollout-2026-01-02T03-04-05-x.jsonl', text(userLine('a')))
-    // In a circle of links nobody finds anything, not even who may read everything.
+    // A cycle of links cannot be resolved, not even with all permissions.
     symlinkSync(join(folder.path, '.claude'), join(folder.path, '.claude'))
     const { logs, problems } = await findDefaultLogs({}, defaultPlaces({}, folder.path))
     expect(logs.map((log) => log.path)).toEqual([path])

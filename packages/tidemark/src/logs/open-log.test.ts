@@ -27,7 +27,7 @@ const MANY = Array.from({ length: 5000 }, (_, index) => userLine(`r${index}`, { 
 const EXPECTED =
   'expected the JSON lines of a Claude Code session, of a Codex rollout or of a session of Tidemark'
 
-describe('a packed log', () => {
+describe('a compressed log', () => {
   it.each([
     ['none', Buffer.from(THREE)],
     ['gzip', gzipSync(THREE)],
@@ -88,7 +88,7 @@ describe('a packed log', () => {
   })
 })
 
-describe('what is no log', () => {
+describe('a file that is not a log', () => {
   it.each([
     ['', 'empty', 'is empty'],
     ['\n \n\n', 'empty', `has no lines: ${EXPECTED}`],
@@ -127,7 +127,7 @@ describe('what is no log', () => {
     })
   })
 
-  it('is told in one line where there is no file, or no plain one', async () => {
+  it('is refused in one line if it does not exist or is not a regular file', async () => {
     const folder = logFolder()
     mkdirSync(join(folder.path, 'd'))
     const [missing, directory] = [join(folder.path, 'none.jsonl'), join(folder.path, 'd')]
@@ -138,7 +138,7 @@ describe('what is no log', () => {
     })
   })
 
-  it('is known without reading all of it', async () => {
+  it('is recognized without reading all of it', async () => {
     const seen: Progress[] = []
     const path = logFolder().file('x', 'no log\n'.repeat(1_000_000))
     await openLog(path, { onProgress: (progress) => seen.push(progress) })
@@ -147,7 +147,7 @@ describe('what is no log', () => {
 })
 
 describe('a damaged log', () => {
-  it('is read all the same when its first lines are broken', async () => {
+  it('is read even if its first lines are damaged', async () => {
     const lines = [...Array.from({ length: 50 }, () => 'x'), userLine('a')]
     expect(await read(logFolder().file('x', text(...lines)))).toMatchObject({
       uuids: ['a'],
@@ -171,7 +171,7 @@ describe('a damaged log', () => {
     })
   })
 
-  it('with a line longer than is allowed is read but for that', async () => {
+  it('with a line over the limit is read except for that line', async () => {
     const long = userLine('b', { noise: 'x'.repeat(3_000_000) })
     const path = logFolder().file('x', text(userLine('a'), long, userLine('c')))
     const { uuids, damage } = await read(path, { maxLineBytes: 1000 })
@@ -185,7 +185,7 @@ describe('a damaged log', () => {
     ])
   })
 
-  it('with bytes that are no text is read, and they are told', async () => {
+  it('with bytes that are not text is read, and they are reported', async () => {
     const bytes = Buffer.concat([
       Buffer.from(text(userLine('a'))),
       Buffer.from(userLine('b').replace('said', 'sa\uFFFDd')),
@@ -201,7 +201,7 @@ describe('a damaged log', () => {
 })
 
 describe('while a log is read', () => {
-  it('progress is told, up to the whole', async () => {
+  it('progress is reported up to the whole file', async () => {
     const path = logFolder().file(
       'x',
       text(...Array.from({ length: 20_000 }, (_, index) => userLine(`r${index}`))),
@@ -212,7 +212,7 @@ describe('while a log is read', () => {
     expect(seen.at(-1)).toEqual({ path, readBytes: seen[0]?.totalBytes, totalBytes: seen[0]?.totalBytes })
   })
 
-  it('it can be stopped', async () => {
+  it('reading can be aborted', async () => {
     const path = logFolder().file(
       'x',
       text(...Array.from({ length: 20_000 }, (_, index) => userLine(`r${index}`))),
@@ -224,7 +224,7 @@ describe('while a log is read', () => {
     await expect(log.read(() => {})).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }))
   })
 
-  it('a reader that throws is heard, and the file is closed', async () => {
+  it('an error thrown by the visitor is passed on, and the file is closed', async () => {
     const log = await openLog(logFolder().file('x', gzipSync(THREE)))
     if (!log.ok) throw new Error(log.message)
     await expect(

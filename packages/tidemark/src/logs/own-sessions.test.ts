@@ -24,8 +24,8 @@ async function write(id: string, tell: (teller: Teller) => void): Promise<void> 
 
 const secret = `ghp_${'aZ3kQ9xB7mT2'.repeat(3)}`
 
-describe('our own sessions', () => {
-  it('are listed with what they begin with', async () => {
+describe('Tidemark sessions', () => {
+  it('are listed with their first prompt', async () => {
     await write('login', (teller) => {
       teller.user('caveat', { isMeta: true })
       teller.user(`fix the login with ${secret}`)
@@ -46,11 +46,11 @@ describe('our own sessions', () => {
     })
   })
 
-  it('are none where there is no home yet', async () => {
+  it('are none if there is no home yet', async () => {
     expect(await listOwnSessions(join(home, 'nowhere'))).toEqual({ found: [], unreadable: [] })
   })
 
-  it('that cannot be read are told beside the others', async () => {
+  it('that cannot be read are reported beside the others', async () => {
     await write('good', (teller) => teller.user('hello'))
     writeFileSync(sessionPaths(home, 'bad').log, '')
     const { found, unreadable } = await listOwnSessions(home)
@@ -58,7 +58,7 @@ describe('our own sessions', () => {
     expect(unreadable).toEqual([{ id: 'bad', why: `${sessionPaths(home, 'bad').log} is empty.` }])
   })
 
-  it('are searched, whatever the case, and secrets stay hidden', async () => {
+  it('are searched ignoring case, and secrets stay hidden', async () => {
     await write('login', (teller) => {
       teller.user(`The LOGIN fails. ${'x'.repeat(100)}`)
       teller.assistant('m1', [{ type: 'tool_use', id: 't1', name: 'Bash', input: {} }])
@@ -80,8 +80,8 @@ describe('our own sessions', () => {
   })
 })
 
-describe('deleting one', () => {
-  it('takes its log, its folder and nothing else', async () => {
+describe('deleting a session', () => {
+  it('removes its log, its folder and nothing else', async () => {
     await write('gone', (teller) => teller.user('x'))
     await write('kept', (teller) => teller.user('x'))
     const { folder, log, lock } = sessionPaths(home, 'gone')
@@ -96,7 +96,7 @@ describe('deleting one', () => {
     ])
   })
 
-  it('that is not there is refused', async () => {
+  it('that does not exist is refused', async () => {
     expect(await deleteOwnSession(home, 'gone')).toEqual({
       ok: false,
       reason: 'missing',
@@ -104,7 +104,7 @@ describe('deleting one', () => {
     })
   })
 
-  it('that somebody holds is refused, and stays', async () => {
+  it('that another process holds is refused', async () => {
     await write('held', (teller) => teller.user('x'))
     const holder = createFileJournal({ home, program: 'the holder' })
     await holder.acquire('held')

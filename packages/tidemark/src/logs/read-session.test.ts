@@ -21,7 +21,7 @@ function shown(agents: readonly AgentLog[]): readonly unknown[] {
 const side = (uuid: string, more: object = {}): string => userLine(uuid, { isSidechain: true, ...more })
 
 describe('a session', () => {
-  it('is read with its format, its records, what was wrong and whose it is', async () => {
+  it('is read with its format, records, damage and metadata', async () => {
     const path = logFolder().file(
       'one.jsonl',
       text(
@@ -42,7 +42,7 @@ describe('a session', () => {
     expect(meta).toMatchObject({ sessionId: 's', cwd: '/projects/boat', project: 'boat', version: '2.0.0' })
   })
 
-  it('has the side chains of its file by agent, or by where they begin', async () => {
+  it('has the side chains of its file by agent, or by their first record', async () => {
     const lines = [
       userLine('a'),
       side('x1', { agentId: 'x' }),
@@ -63,7 +63,7 @@ describe('a session', () => {
     ])
   })
 
-  it('has the files of its agents, each a conversation that folds by itself', async () => {
+  it('has the files of its agents, each a conversation of its own', async () => {
     const folder = logFolder()
     const path = folder.file('one.jsonl', text(userLine('a')))
     folder.file(
@@ -95,7 +95,7 @@ describe('a session', () => {
     expect(read.map((log) => log.ok && shown(log.agents))).toEqual([[['x', 'x1']]])
   })
 
-  it('that is one agent alone is that conversation', async () => {
+  it('with only one agent is that agent’s conversation', async () => {
     const path = logFolder().file(
       'agent-x.jsonl',
       text(side('x1', { agentId: 'x' }), side('x2', { agentId: 'x', parentUuid: 'x1' })),
@@ -104,7 +104,7 @@ describe('a session', () => {
     expect([uuids(log.records), log.agents, log.meta.agent]).toEqual([['x1', 'x2'], [], 'x'])
   })
 
-  it('of a later version of ours is refused in one line', async () => {
+  it('of a later Tidemark version is refused in one line', async () => {
     const header = {
       type: 'tidemark',
       format: 'tidemark-session',
@@ -139,7 +139,7 @@ describe('odd links', () => {
       [userLine('a', { parentUuid: 'b' }), userLine('b', { parentUuid: 'a' })],
       ['missing-parent', 'cyclic-parent'],
     ],
-  ])('%s: read whole, told when folded', async (_, lines, kinds) => {
+  ])('%s: all records are read, and the damage is reported', async (_, lines, kinds) => {
     const log = await read(logFolder().file('one.jsonl', text(...lines)))
     expect(log.records).toHaveLength(lines.length)
     const folded = sessionOf(log.records.map(({ record }) => record))

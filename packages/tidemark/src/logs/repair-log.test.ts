@@ -28,7 +28,7 @@ function linesOf(folder: LogFolder): readonly string[] {
   return readFileSync(join(folder.path, 'out.jsonl'), 'utf8').split('\n').slice(0, -1)
 }
 
-/** What reading and folding the copy finds wrong. */
+/** The damage found when the copy is read. */
 async function damageIn(folder: LogFolder): Promise<readonly unknown[]> {
   const log = await readLog(join(folder.path, 'out.jsonl'))
   if (!log.ok) throw new Error(log.message)
@@ -37,7 +37,7 @@ async function damageIn(folder: LogFolder): Promise<readonly unknown[]> {
 }
 
 describe('a damaged log of Claude Code', () => {
-  it('is copied without its damaged lines, the others as they stand', async () => {
+  it('is copied without its damaged lines, the others unchanged', async () => {
     const folder = logFolder()
     const odd = userLine('b', { parentUuid: 'a' }).replace('{', '{ "10":1, "9": 1.0, ')
     const torn = userLine('d').slice(0, -9)
@@ -55,7 +55,7 @@ describe('a damaged log of Claude Code', () => {
     expect(await damageIn(folder)).toEqual([])
   })
 
-  it('gets its links mended, only those', async () => {
+  it('gets its broken links repaired, and only those', async () => {
     const folder = logFolder()
     const { mended, leftOut } = await repaired(
       folder,
@@ -87,7 +87,7 @@ describe('a damaged log of Claude Code', () => {
     expect(await damageIn(folder)).toEqual([])
   })
 
-  it('gets an answer for every call that has none, behind its response', async () => {
+  it('gets a result for every tool call without one, after its response', async () => {
     const folder = logFolder()
     const lines = [
       userLine('a'),
@@ -117,7 +117,7 @@ describe('a damaged log of Claude Code', () => {
     expect(await damageIn(folder)).toEqual([])
   })
 
-  it('packed and cut off, is copied as far as it goes; the copy is packed if its name says so', async () => {
+  it('compressed and truncated, is copied as far as it goes; the copy is compressed if its name says so', async () => {
     const folder = logFolder()
     const many = Array.from({ length: 3000 }, (_, index) => userLine(`r${index}`, { noise: Math.sin(index) }))
     const packed = gzipSync(text(...many))
@@ -131,7 +131,7 @@ describe('a damaged log of Claude Code', () => {
   })
 })
 
-describe('a damaged log of ours', () => {
+describe('a damaged Tidemark log', () => {
   const header = JSON.stringify({
     type: 'tidemark',
     format: 'tidemark-session',
@@ -148,7 +148,7 @@ describe('a damaged log of ours', () => {
   const part = (seq: number, index: number, of: number): string =>
     own(seq, { batch: { id: `b${seq - index}`, index, of } })
 
-  it('is copied in whole batches, its positions counted anew', async () => {
+  it('is copied in complete batches, with new positions', async () => {
     const folder = logFolder()
     const lines = [
       header,
@@ -180,7 +180,7 @@ describe('a damaged log of ours', () => {
     expect(await damageIn(folder)).toEqual([])
   })
 
-  it('gets a header where its own was lost, and answers with positions', async () => {
+  it('gets a header if its own was lost, and results with positions', async () => {
     const folder = logFolder()
     const call = JSON.parse(callLine('r2', 'r1', 'c1'))
     await repaired(folder, text('{"type":"tide', own(1), JSON.stringify({ seq: 2, ...call }), own(3)))
@@ -198,7 +198,7 @@ describe('a damaged log of ours', () => {
     expect(await damageIn(folder)).toEqual([])
   })
 
-  it('that is whole is copied byte for byte', async () => {
+  it('that is intact is copied byte for byte', async () => {
     const folder = logFolder()
     const content = text(header, own(1), part(2, 0, 2), part(3, 1, 2))
     await repaired(folder, content)
@@ -207,7 +207,7 @@ describe('a damaged log of ours', () => {
 })
 
 describe('repair refuses', () => {
-  it('a name that is taken, the log itself among them', async () => {
+  it('an output file that exists, such as the log itself', async () => {
     const folder = logFolder()
     const path = folder.file('log.jsonl', text(userLine('a')))
     const out = folder.file('out.jsonl', 'mine')
@@ -221,7 +221,7 @@ describe('repair refuses', () => {
     expect(readFileSync(out, 'utf8')).toBe('mine')
   })
 
-  it('what it cannot repair', async () => {
+  it('a log that it cannot repair', async () => {
     const folder = logFolder()
     const out = join(folder.path, 'out.jsonl')
     const codex = folder.file('rollout.jsonl', text('{"type":"session_meta","payload":{"id":"x"}}'))
@@ -240,7 +240,7 @@ describe('repair refuses', () => {
   })
 })
 
-it('a repair that is stopped leaves nothing behind', async () => {
+it('an aborted repair leaves no file behind', async () => {
   const folder = logFolder()
   const path = folder.file(
     'log.jsonl',

@@ -48,7 +48,7 @@ const refused = (status: number, headers: Record<string, string> = {}): Response
     headers,
   })
 
-/** A model whose server answers with these, in order; the clock runs by itself. */
+/** A model whose server gives these answers in order; the clock advances by itself. */
 function modelOf(answers: readonly (Response | Error | 'silence')[]) {
   const clock = createFakeClock(0)
   const waits: number[] = []
@@ -92,7 +92,7 @@ const closing = (events: readonly ReplyEvent[]): readonly string[] =>
     .map((event) => event.type)
 
 describe('the Messages API over HTTP', () => {
-  it('streams a reply to its one end', async () => {
+  it('streams a reply to its single closing event', async () => {
     const { model, requests } = modelOf([streamOf(frames)])
     const events = await eventsFrom(model.stream(call))
     expect(closing(events)).toEqual(['reply-ended'])
@@ -103,14 +103,14 @@ describe('the Messages API over HTTP', () => {
     expect(requests[0]?.headers).toMatchObject({ 'x-api-key': 'k', 'anthropic-version': '2023-06-01' })
   })
 
-  it('takes a reply in one body as well', async () => {
+  it('accepts a reply in one body', async () => {
     const body = new Response(JSON.stringify({ type: 'message', ...message }), {
       headers: { 'content-type': 'application/json' },
     })
     expect(closing(await eventsFrom(modelOf([body]).model.stream(call)))).toEqual(['reply-ended'])
   })
 
-  it('tries again after a refusal, a fault and a connection that failed, as long as each asks', async () => {
+  it('retries after a refusal, a fault and a failed connection, with the delay that each asks for', async () => {
     const { model, waits } = modelOf([
       refused(529),
       refused(429, { 'retry-after': '7' }),
@@ -121,14 +121,14 @@ describe('the Messages API over HTTP', () => {
     expect(waits).toEqual([500, 7000, 2000])
   })
 
-  it('does not try again once something has come', async () => {
+  it('does not retry after part of the reply has arrived', async () => {
     const { model, waits } = modelOf([streamOf(frames.slice(0, 3)), streamOf(frames)])
     const events = await eventsFrom(model.stream(call))
     expect([closing(events), waits]).toEqual([['reply-failed'], []])
     expect(events.at(-1)).toMatchObject({ failure: { kind: 'network' } })
   })
 
-  it('does not try again what would be refused again', async () => {
+  it('does not retry a request that would be refused again', async () => {
     const { model, waits } = modelOf([
       new Response(
         '{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 5 maximum"}}',
@@ -141,7 +141,7 @@ describe('the Messages API over HTTP', () => {
     expect(waits).toEqual([])
   })
 
-  it('calls off a silence that lasts too long, and tries again', async () => {
+  it('aborts after too long a silence, and retries', async () => {
     const { model, waits, clock } = modelOf(['silence', streamOf(frames)])
     const reading = eventsFrom(model.stream(call))
     await clock.advance(1000)
@@ -149,7 +149,7 @@ describe('the Messages API over HTTP', () => {
     expect(waits).toEqual([500])
   })
 
-  it('does not take a slow reader for a silent provider', async () => {
+  it('does not mistake a slow reader for a silent provider', async () => {
     const { model, clock } = modelOf([streamOf(frames)])
     const types: string[] = []
     for await (const event of model.stream(call)) {
@@ -159,7 +159,7 @@ describe('the Messages API over HTTP', () => {
     expect(types.at(-1)).toBe('reply-ended')
   })
 
-  it('a sign of life alone is no answer: what fails behind it is tried again', async () => {
+  it('retries after a failure that only a ping came before', async () => {
     const failure =
       'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n'
     const { model, waits } = modelOf([
@@ -169,7 +169,7 @@ describe('the Messages API over HTTP', () => {
     expect([closing(await eventsFrom(model.stream(call))), waits]).toEqual([['reply-ended'], [500]])
   })
 
-  it('hears a signal that is none of the platform’s', async () => {
+  it('accepts a signal that is not an AbortSignal', async () => {
     const { model } = modelOf(['silence'])
     const listeners: (() => void)[] = []
     const signal = {
@@ -185,7 +185,7 @@ describe('the Messages API over HTTP', () => {
     expect(await reading).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted' } }])
   })
 
-  it('lets go at once when called off', async () => {
+  it('ends at once when aborted', async () => {
     const { model } = modelOf(['silence'])
     const controller = new AbortController()
     const reading = eventsFrom(model.stream(call, controller.signal))
@@ -218,7 +218,7 @@ function tellerOf(name: string): Teller {
 }
 
 describe('the body of a call', () => {
-  it('is the same whether it is grown or spelled from the payload, also where sessions take turns', () => {
+  it('is the same whether it is extended or encoded from the payload, also with alternating sessions', () => {
     const tellers = [tellerOf('one'), tellerOf('two')]
     const write = createBodyWriter()
     for (let turn = 0; turn < 6; turn += 1) {
@@ -233,7 +233,7 @@ describe('the body of a call', () => {
     }
   })
 
-  it('spells no payload where the request is there', () => {
+  it('does not build the payload if there is a request', () => {
     const call = callOf(requestOf(tellerOf('one')))
     const refusing = {
       request: call.request,
@@ -249,7 +249,7 @@ const { network } = DEFAULT_POLICY.turn
 const overloaded: Failure = { kind: 'overloaded', retryable: true, message: 'busy' }
 
 describe('planRetry', () => {
-  it('doubles the wait up to the most, less what chance takes off', () => {
+  it('doubles the delay up to the maximum, less the jitter', () => {
     const delays = [0, 1, 2, 3, 4, 5].map((attempt) => planRetry(overloaded, attempt, network, 0))
     expect(delays.map((retry) => (retry.again ? retry.delayMs : null))).toEqual([
       500, 1000, 2000, 4000, 8000, 8000,
@@ -257,7 +257,7 @@ describe('planRetry', () => {
     expect(planRetry(overloaded, 1, network, 0.5)).toEqual({ again: true, delayMs: 875 })
   })
 
-  it('waits as long as the provider asks, if that is bearable', () => {
+  it('waits as long as the provider asks, up to the limit', () => {
     expect(planRetry({ ...overloaded, retryAfterMs: 20_000 }, 0, network, 0.9)).toEqual({
       again: true,
       delayMs: 20_000,
@@ -268,7 +268,7 @@ describe('planRetry', () => {
     })
   })
 
-  it('gives up where it cannot help, or has tried often enough', () => {
+  it('gives up if a retry cannot help or there were enough retries', () => {
     expect(planRetry({ ...overloaded, retryable: false }, 0, network, 0)).toMatchObject({ again: false })
     expect(planRetry(overloaded, network.retries, network, 0)).toEqual({ again: false, why: 'tried 9 times' })
   })

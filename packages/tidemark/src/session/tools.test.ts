@@ -4,7 +4,7 @@ import { createToolset, type GivenTools } from './tools.ts'
 const call = { type: 'tool_use' as const, id: 'toolu_1', name: 'time', input: { zone: 'UTC' } }
 
 describe('tools', () => {
-  it('by name become definitions, and each runs its own calls', async () => {
+  it('given by name become definitions, and each runs its own calls', async () => {
     const { definitions, run } = createToolset({
       tools: {
         time: {
@@ -27,7 +27,7 @@ describe('tools', () => {
     ['a text', () => 'noon', { content: 'noon' }],
     ['blocks', () => [{ type: 'text', text: 'noon' }], { content: [{ type: 'text', text: 'noon' }] }],
     ['a failure', () => ({ content: 'broken', isError: true }), { content: 'broken', is_error: true }],
-  ])('as definitions may give %s', async (_, runTool, answer) => {
+  ])('given as definitions may return %s', async (_, runTool, answer) => {
     const { run } = createToolset({
       tools: [{ name: 'time' }],
       ...(runTool === undefined ? {} : { runTool }),

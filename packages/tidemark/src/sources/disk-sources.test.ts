@@ -1,4 +1,4 @@
-/** Carriers against a real disk: what the model is shown is what is there now. */
+/** Context sources on a real disk: the model sees the current content. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -40,7 +40,7 @@ async function brought(teller: Teller, options: DiskCarriersOptions = {}) {
 }
 
 describe('after a compaction', () => {
-  it('files, plan and standing instructions read as they do on disk at that moment', async () => {
+  it('files, plan and instructions have their current content on disk', async () => {
     const teller = new Teller()
     read(teller, write('a.ts', 'v1'))
     read(teller, 'b.ts')
@@ -60,7 +60,7 @@ describe('after a compaction', () => {
     expect((await brought(teller, options)).texts).toEqual(['Never push to main.\n', '\ufeffb\r\n', 'v2 ✓'])
   })
 
-  it('what cannot be read is told and harms nothing', async () => {
+  it('files that cannot be read are reported and skipped', async () => {
     const teller = new Teller()
     mkdirSync(join(folder, 'directory'))
     execFileSync('mkfifo', [join(folder, 'pipe')])
@@ -76,7 +76,7 @@ describe('after a compaction', () => {
     })
   })
 
-  it('links are followed: one file comes once, a memory file not at all', async () => {
+  it('links are followed: a file is attached once, an instruction file not at all', async () => {
     const teller = new Teller()
     const real = write('real.ts', 'code')
     symlinkSync(real, join(folder, 'link.ts'))
@@ -86,7 +86,7 @@ describe('after a compaction', () => {
     expect(await brought(teller)).toEqual({ texts: ['code'], skipped: ['there is no such file'], failed: [] })
   })
 
-  it('a standing file that is there and cannot be read is reported', async () => {
+  it('an instruction file that exists and cannot be read is reported', async () => {
     mkdirSync(join(folder, 'CLAUDE.md'))
     const { failed } = await brought(new Teller(), { standing: () => ['CLAUDE.md'] })
     expect(failed).toEqual([{ carrier: 'standing', why: 'EISDIR: illegal operation on a directory, read' }])
@@ -94,14 +94,14 @@ describe('after a compaction', () => {
 })
 
 describe('the reader', () => {
-  it('reads no more than it was asked for, and cuts no character in two', async () => {
+  it('reads no more than the limit and cuts no character in two', async () => {
     const path = write('long', 'aé'.repeat(1_000))
     expect(await createDiskReader(folder).read('long', 11)).toEqual({
       ...{ ok: true, text: 'aéaéaéa', bytes: 3_000, isWhole: false, realPath: path },
     })
   })
 
-  it.skipIf(process.getuid?.() === 0)('says that a file may not be read', async () => {
+  it.skipIf(process.getuid?.() === 0)('reports a file without read permission', async () => {
     chmodSync(write('secret', 'x'), 0)
     expect(await createDiskReader(folder).read('secret', 10)).toEqual({
       ok: false,

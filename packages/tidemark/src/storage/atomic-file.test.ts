@@ -20,7 +20,7 @@ async function names(files: ForgetfulFiles): Promise<readonly string[]> {
 }
 
 describe('createWhole', () => {
-  it('puts the content in place, once', async () => {
+  it('creates the file once', async () => {
     const files = createForgetfulFiles()
     expect(await createWhole(files, '/a', bytes)).toBe(true)
     expect(await createWhole(files, '/a', Buffer.from('other'))).toBe(false)
@@ -28,14 +28,14 @@ describe('createWhole', () => {
     expect(await names(files)).toEqual(['a'])
   })
 
-  it('is never seen without content: it has its name only once it is whole', async () => {
+  it('gives the file its name only when it is complete', async () => {
     const files = createForgetfulFiles()
     files.interfere(failing('link', 'EIO'))
     await expect(createWhole(files, '/a', bytes)).rejects.toThrow('EIO')
     expect(await names(files)).toEqual([])
   })
 
-  it.each(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])('does without hard links (%s)', async (code) => {
+  it.each(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])('works without hard links (%s)', async (code) => {
     const files = createForgetfulFiles()
     files.interfere(failing('link', code))
     expect(await createWhole(files, '/a', bytes)).toBe(true)
@@ -46,7 +46,7 @@ describe('createWhole', () => {
 })
 
 describe('replaceWhole', () => {
-  it('replaces what is there, durable if asked', async () => {
+  it('replaces the file, durably on request', async () => {
     const files = createForgetfulFiles()
     await createWhole(files, '/a', Buffer.from('old'))
     await files.syncDirectory('/')
@@ -71,7 +71,7 @@ describe('replaceWhole', () => {
 })
 
 describe('appendAll', () => {
-  it('goes on after short writes', async () => {
+  it('continues after short writes', async () => {
     const files = createForgetfulFiles()
     const file = await files.open('/a', 'create')
     files.interfere(({ kind }) => (kind === 'append' ? { takes: 3 } : undefined))
@@ -80,7 +80,7 @@ describe('appendAll', () => {
     expect(files.counts.append).toBe(3)
   })
 
-  it('does not wait for ever on a system that takes nothing', async () => {
+  it('fails if the system takes no bytes', async () => {
     const files = createForgetfulFiles()
     const file = await files.open('/a', 'create')
     files.interfere(() => ({ takes: 0 }))
@@ -102,13 +102,13 @@ async function namesDrafts(files: ForgetfulFiles): Promise<readonly string[]> {
 }
 
 describe('a draft', () => {
-  it('has a name that nobody has, in the same folder', () => {
+  it('has a unique name in the same folder', () => {
     const [one, other] = [draftBeside('/a/b.lock'), draftBeside('/a/b.lock')]
     expect(dirname(one)).toBe('/a')
     expect(one).not.toBe(other)
   })
 
-  it('is swept a day after it was left, and nothing else is', async () => {
+  it('is removed after a day, and nothing else is', async () => {
     const files = createForgetfulFiles()
     await put(files, draftBeside('/x'), NOW_MS - DAY_MS - 1)
     const kept = [
@@ -123,7 +123,7 @@ describe('a draft', () => {
     expect(await namesDrafts(files)).toEqual([...kept, basename(folder)])
   })
 
-  it('is swept with at most a hundred others at a time', async () => {
+  it('is removed with at most a hundred others at a time', async () => {
     const files = createForgetfulFiles()
     for (let count = 0; count < 130; count += 1) await put(files, draftBeside('/x'), 0)
     await sweepDrafts(files, '/', NOW_MS)
@@ -132,7 +132,7 @@ describe('a draft', () => {
     expect(await namesDrafts(files)).toEqual([])
   })
 
-  it.each(['list', 'facts', 'remove'] as const)('that cannot be swept is left (%s)', async (kind) => {
+  it.each(['list', 'facts', 'remove'] as const)('that cannot be removed is left (%s)', async (kind) => {
     const files = createForgetfulFiles()
     const name = await put(files, draftBeside('/x'), 0)
     files.interfere((operation) =>

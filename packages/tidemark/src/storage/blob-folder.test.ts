@@ -46,11 +46,11 @@ describe('a blob', () => {
     })
   })
 
-  it('has a home with an absolute path', () => {
+  it('needs a home with an absolute path', () => {
     expect(() => createBlobFolder({ home: 'here' })).toThrow(expect.objectContaining({ code: 'bad-home' }))
   })
 
-  it('finds the drafts of a process that was killed, and sweeps the old ones', async () => {
+  it('store removes old drafts of killed processes', async () => {
     const clock = createFakeClock()
     const files = createForgetfulFiles({ now: () => clock.now() })
     await createBlobFolder({ home: '/home', files, clock }).put(Buffer.from('hello'))
@@ -78,7 +78,7 @@ describe('a blob', () => {
     },
   )
 
-  it('that was promised outlives a crash at any moment after, and a half-written one is not there', async () => {
+  it('that was acknowledged survives a crash at any later moment, and a half-written one does not exist', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.nat({ max: 40 }),

@@ -16,7 +16,7 @@ interface Scene {
   readonly files: ForgetfulFiles
   readonly clock: ReturnType<typeof createFakeClock>
   readonly machine: ReturnType<typeof createFakeMachine>
-  /** A journal of a new process. */
+  /** A journal in a new process. */
   open(): FileJournal
 }
 
@@ -43,7 +43,7 @@ function kinds(damage: readonly Damage[]): readonly string[] {
 }
 
 describe('the log', () => {
-  it('is a header and a line a record', async () => {
+  it('has a header and one line per record', async () => {
     const { files, open } = scene()
     const journal = open()
     await journal.append('s', 0, [{ type: 'note', uuid: 'a' }])
@@ -57,7 +57,7 @@ describe('the log', () => {
     ])
   })
 
-  it('of another tool is read as it is and goes on as ours', async () => {
+  it('of another tool is read and can be appended to', async () => {
     const { files, open } = scene()
     const theirs =
       '{"type":"summary","summary":"x"}\n{"type":"user","uuid":"u","message":{"role":"user","content":"hi"}}'
@@ -93,20 +93,26 @@ describe('the log', () => {
       ['bad-json 2'],
       1,
     ],
-  ])('%s is read, its damage told, and goes on', async (_name, content, damage, position) => {
-    const { files, open } = scene()
-    await put(files, content)
-    const journal = open()
-    const read = await readAll(journal, 's')
-    expect({ position: read.position, damage: [...kinds(read.damage)].sort() }).toEqual({ position, damage })
-    expect(await journal.append('s', position, sampleRecords('x', 'y'))).toMatchObject({ ok: true })
-    expect((await uuidsOf(open(), 's')).slice(position)).toEqual(['x', 'y'])
-  })
+  ])(
+    '%s is read, its damage is reported, and it can be appended to',
+    async (_name, content, damage, position) => {
+      const { files, open } = scene()
+      await put(files, content)
+      const journal = open()
+      const read = await readAll(journal, 's')
+      expect({ position: read.position, damage: [...kinds(read.damage)].sort() }).toEqual({
+        position,
+        damage,
+      })
+      expect(await journal.append('s', position, sampleRecords('x', 'y'))).toMatchObject({ ok: true })
+      expect((await uuidsOf(open(), 's')).slice(position)).toEqual(['x', 'y'])
+    },
+  )
 
   it.each([
     ['text', 'hello\nworld\n'],
     ['JSON of another kind', '{"name":"x"}\n'],
-  ])('that is none but %s is refused and left alone', async (_name, content) => {
+  ])('that is not a log but %s is refused and not changed', async (_name, content) => {
     const { files, open } = scene()
     await put(files, content)
     const journal = open()
@@ -115,7 +121,7 @@ describe('the log', () => {
     expect(await textOf(files)).toBe(content)
   })
 
-  it('of a newer version is refused and left alone', async () => {
+  it('of a newer version is refused and not changed', async () => {
     const { files, open } = scene()
     const content = `${HEADER.replace('"version":1', '"version":7')}\n`
     await put(files, content)
@@ -126,7 +132,7 @@ describe('the log', () => {
     expect(await files.facts(LOCK)).toBe(null)
   })
 
-  it('is no directory', async () => {
+  it('cannot be a directory', async () => {
     const { files, open } = scene()
     await files.makeDirectory(LOG)
     await expect(readAll(open(), 's')).rejects.toMatchObject({ code: 'not-a-session' })
@@ -135,7 +141,7 @@ describe('the log', () => {
 })
 
 describe('appending', () => {
-  it('makes what waits together durable with one write and one sync', async () => {
+  it('makes appends that wait together durable with one write and one sync', async () => {
     const { files, open } = scene()
     const journal = open()
     await journal.append('s', 0, sampleRecords('first'))
@@ -146,7 +152,7 @@ describe('appending', () => {
     expect(files.counts).toMatchObject({ append: append + 1, sync: sync + 1, syncDirectory })
   })
 
-  it('syncs once an append, and its folder once a session', async () => {
+  it('syncs once per append, and the folder once per session', async () => {
     const { files, open } = scene()
     const journal = open()
     for (let position = 0; position < 10; position += 1)
@@ -157,7 +163,7 @@ describe('appending', () => {
     expect(files.counts.syncDirectory).toBe(syncDirectory + 1)
   })
 
-  it('does not read what was just read', async () => {
+  it('does not read the log again after a read', async () => {
     const { files, machine, open } = scene()
     await open().append('s', 0, sampleRecords('a'))
     machine.restart()
@@ -170,7 +176,7 @@ describe('appending', () => {
     expect(logReads()).toBe(0)
   })
 
-  it('goes on after short writes', async () => {
+  it('continues after short writes', async () => {
     const { files, open } = scene()
     files.interfere(({ kind, bytes }) => (kind === 'append' ? { takes: Math.ceil(bytes / 2) } : undefined))
     const journal = open()
@@ -181,7 +187,7 @@ describe('appending', () => {
     expect(await uuidsOf(journal, 's')).toEqual(['a', 'b', 'c'])
   })
 
-  it('does not show a write that is under way to readers of the same journal', async () => {
+  it('does not show an unfinished write to readers of the same journal', async () => {
     const { files, open } = scene()
     const journal = open()
     await journal.append('s', 0, sampleRecords('a'))
@@ -200,7 +206,7 @@ describe('appending', () => {
     }
   })
 
-  it('sees what a writer that knows no lock has added', async () => {
+  it('sees what a writer that ignores the lock has added', async () => {
     const { files, open } = scene()
     const journal = open()
     await journal.append('s', 0, sampleRecords('a'))
@@ -214,7 +220,7 @@ describe('appending', () => {
     expect(await uuidsOf(journal, 's')).toEqual(['a', 'u', 'b'])
   })
 
-  it('sees that the log was removed, or another put in its place', async () => {
+  it('sees that the log was removed or replaced', async () => {
     const { files, open } = scene()
     const journal = open()
     await journal.append('s', 0, sampleRecords('a'))
@@ -278,7 +284,7 @@ describe('when the disk fails', () => {
     },
   )
 
-  it('a sync that failed is not tried again: what the file holds is looked up instead', async () => {
+  it('a failed sync is not tried again: the file is read instead', async () => {
     const { scene: made, journal } = await failing('sync', 0)
     const { sync } = made.files.counts
     await expect(journal.append('s', 2, sampleRecords('c'))).rejects.toMatchObject({ code: 'io-failed' })
@@ -292,7 +298,7 @@ describe('when the disk fails', () => {
     expect(await uuidsOf(journal, 's')).toEqual(['a', 'b', 'c'])
   })
 
-  it('a folder that cannot be made, a log that cannot be read, a list that cannot be had are said', async () => {
+  it('a folder that cannot be made, a log that cannot be read and a failed listing are reported', async () => {
     const { files, open } = scene()
     const journal = open()
     files.interfere(({ path }) => ({ error: systemError('EACCES', path) }))
@@ -312,7 +318,7 @@ describe('when the disk fails', () => {
 })
 
 describe('the session', () => {
-  it('can be taken before anything is written', async () => {
+  it('can be locked before anything is written', async () => {
     const { open } = scene()
     const [one, other] = [open(), open()]
     expect(await one.acquire('s')).toEqual({ ok: true })
@@ -328,7 +334,7 @@ describe('the session', () => {
     expect(await other.append('s', 0, sampleRecords('a'))).toMatchObject({ ok: true })
   })
 
-  it('of a writer that died is taken over, with all it had made durable', async () => {
+  it('of a writer that died is taken over with everything it made durable', async () => {
     const { machine, open } = scene()
     await open().append('s', 0, sampleRecords('a', 'b'))
     machine.restart()
@@ -337,7 +343,7 @@ describe('the session', () => {
     expect(await journal.append('s', 2, sampleRecords('c'))).toMatchObject({ ok: true, position: 3 })
   })
 
-  it('that another machine took over while this one slept is not written', async () => {
+  it('that another machine took over while this one was suspended is not written', async () => {
     const { clock, files, open } = scene()
     const journal = open()
     await journal.append('s', 0, sampleRecords('a'))
@@ -359,7 +365,7 @@ describe('the session', () => {
     })
   })
 
-  it('whose lock somebody removed is taken again', async () => {
+  it('whose lock file was removed is locked again', async () => {
     const { files, open } = scene()
     const journal = open()
     await journal.append('s', 0, sampleRecords('a'))
@@ -368,7 +374,7 @@ describe('the session', () => {
     expect((await files.facts(LOCK))?.kind).toBe('file')
   })
 
-  it('is listed only by its log', async () => {
+  it('is listed only if it has a log', async () => {
     const { files, open } = scene()
     await open().append('s', 0, [sampleRecord('a')])
     await put(files, '', '/home/sessions/.hidden.jsonl')

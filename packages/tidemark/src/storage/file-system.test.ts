@@ -4,14 +4,14 @@ import { createForgetfulFiles } from '../testing/crash-file-system.ts'
 import { ensureDirectory, syncNames } from './file-system.ts'
 
 describe('ensureDirectory', () => {
-  it('makes what is missing, and a crash does not take it', async () => {
+  it('makes missing directories, which survive a crash', async () => {
     const files = createForgetfulFiles({ directories: ['/home'] })
     await ensureDirectory(files, '/home/user/data/sessions')
     files.crash()
     expect((await files.facts('/home/user/data/sessions'))?.kind).toBe('directory')
   })
 
-  it('leaves what is there alone', async () => {
+  it('does nothing for an existing directory', async () => {
     const files = createForgetfulFiles({ directories: ['/home'] })
     await ensureDirectory(files, '/home')
     expect(files.counts.syncDirectory).toBe(0)
@@ -19,7 +19,7 @@ describe('ensureDirectory', () => {
 })
 
 describe('syncNames', () => {
-  it('makes names durable that an earlier process left undone', async () => {
+  it('makes names durable that an earlier process did not sync', async () => {
     const files = createForgetfulFiles()
     for (const path of ['/top', '/top/mid', '/top/mid/low']) await files.makeDirectory(path)
     await syncNames(files, '/top/mid/low', '/top')
@@ -27,7 +27,7 @@ describe('syncNames', () => {
     expect((await files.facts('/top/mid/low'))?.kind).toBe('directory')
   })
 
-  it('passes over directories that we may not read, not over broken ones', async () => {
+  it('skips directories without permission, but not failing ones', async () => {
     const files = createForgetfulFiles({ directories: ['/a', '/a/b'] })
     const failWith = (code: string) => files.interfere(({ path }) => ({ error: systemError(code, path) }))
     failWith('EACCES')

@@ -48,13 +48,13 @@ async function holderAt(files: FilePort): Promise<number | undefined> {
   return file === null ? undefined : decodeOwner(Buffer.from(file.bytes).toString())?.pid
 }
 
-/** But for the drafts of those that died in the middle of one. */
+/** Except for drafts of processes that died while writing them. */
 async function namesIn(files: FilePort): Promise<readonly string[]> {
   return (await files.list('/')).map(({ name }) => name).filter((name) => !name.startsWith('.draft-'))
 }
 
 describe('a lock', () => {
-  it('is one writer’s until it is released, and leaves nothing behind', async () => {
+  it('belongs to one writer until it is released, and leaves no file behind', async () => {
     const { files, place } = scene()
     const machine = createFakeMachine()
     const [one, other] = [place(machine.start()), place(machine.start())]
@@ -69,7 +69,7 @@ describe('a lock', () => {
     expect(await namesIn(files)).toEqual([])
   })
 
-  it('of a process that is gone is taken over, and the old hold knows', async () => {
+  it('of a dead process is taken over, and the old holder notices', async () => {
     const { files, place } = scene()
     const machine = createFakeMachine()
     const [one, other] = [machine.start(), machine.start()]
@@ -82,7 +82,7 @@ describe('a lock', () => {
     expect(await holderAt(files)).toBe(other.own.pid)
   })
 
-  it('of another machine is taken over when it has been silent for long', async () => {
+  it('of another machine is taken over after a long silence', async () => {
     const { clock, place } = scene()
     const far = createFakeMachine('far').start()
     const near = createFakeMachine('near').start()
@@ -99,14 +99,14 @@ describe('a lock', () => {
     expect(await lock.stillStands()).toBe(false)
   })
 
-  it('whose making was answered wrongly is known by its token', async () => {
+  it('that was created although the call failed is recognized by its token', async () => {
     const { files, place } = scene()
     const link = async (from: string, to: string) => (await files.link(from, to)) && false
     const lock = await held(takeLock(place(createFakeMachine().start(), { ...files, link })))
     expect(await lock.stillStands()).toBe(true)
   })
 
-  it('that somebody removed no longer stands', async () => {
+  it('that was removed is no longer held', async () => {
     const { files, place } = scene()
     const lock = await held(takeLock(place(createFakeMachine().start())))
     await files.remove(PATH)
@@ -120,7 +120,7 @@ describe('a lock', () => {
     '\0\0\0',
     '{"pid":1,"host":"h","token":"../x","since":"","program":""}',
     '{"pid":1,"host":"h","token":"x","since":"\\n","program":""}',
-  ])('that says nothing (%j) does not stand in the way for long', async (content) => {
+  ])('without readable content (%j) expires soon', async (content) => {
     const { clock, files, place } = scene()
     await createWhole(files, PATH, Buffer.from(content))
     const near = place(createFakeMachine().start())
@@ -132,11 +132,11 @@ describe('a lock', () => {
     expect(await namesIn(files)).toEqual(['s.lock'])
   })
 
-  it('that a slow holder shows to be alive at the last moment stays its own', async () => {
+  it('stays with a slow holder that shows at the last moment that it is alive', async () => {
     const { clock, files, place } = scene()
     await held(takeLock(place(createFakeMachine('far').start())))
     await clock.advance(11 * MINUTE_MS)
-    // It beats between the moment it is found silent and the moment it would be replaced.
+    // The holder touches its lock after it was found silent and before it would be replaced.
     let links = 0
     files.interfere(({ kind }) => {
       links += kind === 'link' ? 1 : 0
@@ -146,24 +146,27 @@ describe('a lock', () => {
     expect(await messageOf(takeLock(place(createFakeMachine('near').start())))).not.toBe(null)
   })
 
-  it.each(['link', 'rename', 'remove'] as const)('is not lost when its heir dies at any %s', async (kind) => {
-    for (let fatal = 1; fatal <= 6; fatal += 1) {
-      const { files, place } = scene()
-      const machine = createFakeMachine()
-      const [first, heir, next] = [machine.start(), machine.start(), machine.start()]
-      await held(takeLock(place(first)))
-      machine.end(first)
-      files.interfere(dyingAt(kind, fatal))
-      await takeLock(place(heir)).catch(() => null)
-      files.interfere(null)
-      machine.end(heir)
-      await held(takeLock(place(next)))
-      expect(await holderAt(files)).toBe(next.own.pid)
-    }
-  })
+  it.each(['link', 'rename', 'remove'] as const)(
+    'is not lost when the process that takes it over dies at any %s',
+    async (kind) => {
+      for (let fatal = 1; fatal <= 6; fatal += 1) {
+        const { files, place } = scene()
+        const machine = createFakeMachine()
+        const [first, heir, next] = [machine.start(), machine.start(), machine.start()]
+        await held(takeLock(place(first)))
+        machine.end(first)
+        files.interfere(dyingAt(kind, fatal))
+        await takeLock(place(heir)).catch(() => null)
+        files.interfere(null)
+        machine.end(heir)
+        await held(takeLock(place(next)))
+        expect(await holderAt(files)).toBe(next.own.pid)
+      }
+    },
+  )
 })
 
-/** From the `fatal`th operation of that kind on, nothing works any more. */
+/** Every operation fails from the `fatal`th operation of that kind on. */
 function dyingAt(kind: string, fatal: number): Parameters<ForgetfulFiles['interfere']>[0] {
   let seen = 0
   return (operation) => {
@@ -172,7 +175,7 @@ function dyingAt(kind: string, fatal: number): Parameters<ForgetfulFiles['interf
   }
 }
 
-/** Every call of the port waits for its turn in an order that the test runs through. */
+/** Every file operation waits for its turn in an order that the test chooses. */
 function scheduled(files: FilePort, scheduler: fc.Scheduler): FilePort {
   const inTurn = async <T>(act: () => Promise<T>): Promise<T> => {
     await scheduler.schedule(Promise.resolve())
@@ -187,8 +190,8 @@ function scheduled(files: FilePort, scheduler: fc.Scheduler): FilePort {
   }
 }
 
-describe('many at once', () => {
-  it('find the same dead writer: one follows it, in whatever order they act', async () => {
+describe('many processes at once', () => {
+  it('find the same dead writer: exactly one takes over, in any order of operations', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.integer({ min: 0, max: 2 }), async (scheduler, deadClaims) => {
         const { files, place } = scene()
@@ -207,7 +210,7 @@ describe('many at once', () => {
     )
   })
 
-  it('come and go: never two at a time, and nobody removes another’s lock', async () => {
+  it('come and go: never two hold the lock, and none removes another’s lock', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const { files, place } = scene()
@@ -233,8 +236,8 @@ describe('many at once', () => {
   })
 })
 
-describe('while others die or wake', () => {
-  it('writers that die as they win are followed one by one', async () => {
+describe('while other processes die or wake up', () => {
+  it('writers that die during a takeover are succeeded one by one', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const { files, place } = scene()
@@ -257,7 +260,7 @@ describe('while others die or wake', () => {
     )
   })
 
-  it('a slow holder that lets go in the same moment does not take its heir’s lock away', async () => {
+  it('a slow holder that releases at the same moment does not remove its successor’s lock', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const { clock, files, place } = scene()
@@ -278,7 +281,7 @@ describe('while others die or wake', () => {
   })
 })
 
-/** A lock whose holder is gone, and heirs that died between claiming it and taking it. */
+/** A lock whose holder is gone, and processes that died between claiming it and taking it over. */
 async function leaveDead(
   { files, place }: Pick<Scene, 'files' | 'place'>,
   machine: ReturnType<typeof createFakeMachine>,

@@ -6,7 +6,7 @@ import { createFileJournal, type FileJournalOptions } from './file-journal.ts'
 import { draftsOf, readNewRecord, stamp } from './new-records.ts'
 
 describe('stamp', () => {
-  it('gives each line its position, and those of a batch the batch', () => {
+  it('gives each line its position, and each line of a batch its batch', () => {
     const { text, records } = stamp(draftsOf(sampleRecords('a', 'b')), 7)
     expect(records).toEqual([
       { ...sampleRecord('a'), seq: 8, batch: { id: 'a', index: 0, of: 2 } },
@@ -19,12 +19,12 @@ describe('stamp', () => {
     expect(text.startsWith('{"seq":8,"batch":{"id":"a","index":0,"of":2},"type":"user"')).toBe(true)
   })
 
-  it('gives a lone record no batch, and nothing no text', () => {
+  it('gives a single record no batch, and an empty list no text', () => {
     expect(stamp(draftsOf(sampleRecords('a')), 0).records).toEqual([{ ...sampleRecord('a'), seq: 1 }])
     expect(stamp([], 5)).toEqual({ text: '', records: [] })
   })
 
-  it('names the batch of records without uuid by its position', () => {
+  it('names a batch of records without uuid after its position', () => {
     const { records } = stamp(draftsOf([{ type: 'note' }, { type: 'note' }]), 2)
     expect(records.map(({ batch }) => batch?.id)).toEqual(['batch-3', 'batch-3'])
   })
@@ -48,7 +48,7 @@ describe('draftsOf', () => {
     )
   })
 
-  it('refuses what is no list, and a gap in one', () => {
+  it('refuses a value that is not a list, and a list with a gap', () => {
     expect(() => draftsOf(undefined as never)).toThrow(
       expect.objectContaining({
         code: 'bad-record',
@@ -87,11 +87,11 @@ describe('a new record', () => {
     ['with raw blocks', { ...whole, rawBlocks: [{ index: 0, text: '{"type":"text","text":"1.0"}' }] }],
     ['with no raw blocks in the list', { ...whole, rawBlocks: [] }],
     ['as deep as may be', nested(999)],
-  ])('%s is taken as it is', (_name, record) => {
+  ])('%s is accepted unchanged', (_name, record) => {
     expect(readNewRecord(record)).toEqual({ ok: true, record })
   })
 
-  it('leaves position and batch to the journal', () => {
+  it('gets its position and batch from the journal', () => {
     expect(readNewRecord({ ...whole, seq: 9, batch: 'any' })).toEqual({ ok: true, record: whole })
   })
 

@@ -39,8 +39,8 @@ describe('tidemarkHome', () => {
   })
 })
 
-describe('a home that is given', () => {
-  it('is taken as it is, and where none is, the usual one', () => {
+describe('a home in the options', () => {
+  it('is used as it is; without one, the default home is used', () => {
     expect([homeOr('/own/'), homeOr(undefined)]).toEqual(['/own', tidemarkHome()])
   })
 
@@ -66,7 +66,7 @@ describe('a session id', () => {
     'nul-x',
     'a.jsonl.x',
     'lock',
-  ])('%s is one', (id) => {
+  ])('%s is valid', (id) => {
     expect(isSessionId(id)).toBe(true)
   })
 
@@ -94,23 +94,23 @@ describe('a session id', () => {
     'lpt9.a',
     'a.jsonl',
     'a.LOCK',
-  ])('%j is none', (id) => {
+  ])('%j is not valid', (id) => {
     expect(isSessionId(id)).toBe(false)
   })
 
-  it.each([123, null, undefined, {}, ['a'], Symbol('a')])('%s is none, being no text', (id) => {
+  it.each([123, null, undefined, {}, ['a'], Symbol('a')])('%s is not valid: not a string', (id) => {
     expect(isSessionId(id)).toBe(false)
     expect(() => checkSessionId(id)).toThrow(expect.objectContaining({ code: 'bad-session-id' }))
   })
 
-  it('that is refused hears the rule', () => {
+  it('that is refused gets a message with the rule', () => {
     expect(() => checkSessionId(123)).toThrow('123 cannot be a session id: use 1 to 128 letters')
     expect(() => checkSessionId('../x')).toThrow(
       '"../x" cannot be a session id: use 1 to 128 letters, digits, dots, hyphens and underscores, beginning with a letter or digit, without two dots in a row or one at the end, not ending in .jsonl or .lock, and not a Windows device name (con, nul, com1 …).',
     )
   })
 
-  it('never leads out of the sessions folder, whatever is tried', () => {
+  it('never leads out of the sessions folder, whatever the text', () => {
     const tried = fc.string({
       unit: fc.constantFrom('.', '/', '\\', 'a', '\0', '~', 'c', ':', ' '),
       maxLength: 8,
@@ -126,7 +126,7 @@ describe('a session id', () => {
     )
   })
 
-  it('gives paths that no other session has', () => {
+  it('has paths that no other session has', () => {
     expect(sessionPaths('/home', 'a')).toEqual({
       log: '/home/sessions/a.jsonl',
       lock: '/home/sessions/a.lock',

@@ -41,7 +41,7 @@ describe('the marks of a log', () => {
     expect((await marks.latest(file, position, limit))?.line).toBe(line)
   })
 
-  it('do not hold in a file that is shorter, or another, or was written anew from some place on', async () => {
+  it('are dropped for a file that is shorter, replaced or rewritten in part', async () => {
     const file = await fileOf(TEXT)
     const shorter = { ...(await fileOf(TEXT.slice(0, 300))), facts: file.facts }
     expect(await (await marksAt(file, [40])).latest(shorter, END, END)).toBe(null)
@@ -52,7 +52,7 @@ describe('the marks of a log', () => {
     expect((await marks.latest(file, END, END))?.line).toBe(30)
   })
 
-  it('are few, the newest ones of the present file', async () => {
+  it('are limited to the newest ones of the current file', async () => {
     const file = await fileOf(TEXT)
     const marks = await marksAt(
       file,
@@ -65,7 +65,7 @@ describe('the marks of a log', () => {
     expect(await marks.latest(file, END, END)).toBe(null)
   })
 
-  it('know their place by the bytes before it', async () => {
+  it('are verified by the bytes before them', async () => {
     const file = await fileOf(TEXT)
     expect(await readTail(file, 20)).toEqual(new Uint8Array(Buffer.from(TEXT.slice(0, 20))))
     expect(await readTail(file, 1000)).toEqual(tailOf(new Uint8Array(Buffer.from(TEXT))))

@@ -1,4 +1,4 @@
-/** A log cut at every byte: it reads as whole batches, what is left over is told, and writing goes on. */
+/** A log cut at every byte: it reads as complete batches, the rest is reported, and it can be appended to. */
 import type { Journal, SessionRecord } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
@@ -8,7 +8,7 @@ import { appendAll, readWhole } from './atomic-file.ts'
 import { createFileJournal } from './file-journal.ts'
 
 const LOG = '/home/sessions/s.jsonl'
-/** Sizes of the batches in the log: lone records and batches, at the end a batch. */
+/** Sizes of the batches in the log: single records and batches, with a batch at the end. */
 const SIZES = [2, 1, 3, 1, 3]
 
 async function journalWith(
@@ -23,7 +23,7 @@ async function journalWith(
   }
 }
 
-/** The log, and where in it each batch ends. */
+/** The log, and the offset at which each batch ends. */
 async function writeWhole(): Promise<{
   readonly bytes: Uint8Array
   readonly records: readonly SessionRecord[]
@@ -47,7 +47,7 @@ async function bytesOf(files: ForgetfulFiles): Promise<Uint8Array> {
 
 const whole = await writeWhole()
 const headerEnd = Buffer.from(whole.bytes).indexOf('\n') + 1
-/** The end of the last batch that a cut leaves whole; its newline may be missing. */
+/** The end of the last batch that a cut leaves complete; its newline may be missing. */
 function wholeAt(cut: number): { readonly offset: number; readonly position: number } {
   return whole.ends.findLast(({ offset }) => offset - 1 <= cut) ?? { offset: headerEnd, position: 0 }
 }
@@ -55,7 +55,7 @@ function wholeAt(cut: number): { readonly offset: number; readonly position: num
 const cuts = Array.from({ length: whole.bytes.length + 1 }, (_, cut) => cut)
 
 describe(`a log cut at each of its ${cuts.length} bytes`, () => {
-  it('reads as its whole batches, and tells of the rest where there is any', async () => {
+  it('reads as its complete batches, and the rest is reported as damage', async () => {
     for (const cut of cuts) {
       const { journal } = await journalWith(whole.bytes.slice(0, cut))
       const { records, position, damage } = await readAll(journal, 's')
@@ -70,7 +70,7 @@ describe(`a log cut at each of its ${cuts.length} bytes`, () => {
     }
   })
 
-  it('goes on from the last whole batch, the cut one now in the middle', async () => {
+  it('can be appended to after the last complete batch, with the cut one in the middle', async () => {
     for (const cut of cuts) {
       const { files, journal } = await journalWith(whole.bytes.slice(0, cut))
       const { position } = wholeAt(cut)
@@ -84,7 +84,7 @@ describe(`a log cut at each of its ${cuts.length} bytes`, () => {
         cut,
         records: [...whole.records.slice(0, position), ...(added.ok ? added.records : [])],
       })
-      // Nothing that was there is changed.
+      // The existing bytes are unchanged.
       expect(
         Buffer.from(await bytesOf(files))
           .subarray(0, cut)

@@ -16,14 +16,14 @@ afterEach(() => {
 const isPosix = process.platform !== 'win32'
 
 describe.runIf(isPosix)('the files of Node', () => {
-  it('are for their owner alone', async () => {
+  it('can be read by their owner only', async () => {
     await nodeFiles.makeDirectory(join(root, 'd'))
     await (await nodeFiles.open(join(root, 'd', 'f'), 'create'))?.close()
     const modes = ['d', 'd/f'].map((name) => statSync(join(root, name)).mode & 0o777)
     expect(modes).toEqual([0o700, 0o600])
   })
 
-  it('are never reached through a symbolic link in their place', async () => {
+  it('are never opened through a symbolic link', async () => {
     writeFileSync(join(root, 'target'), 'secret')
     symlinkSync(join(root, 'target'), join(root, 'link'))
     const path = join(root, 'link')

@@ -12,7 +12,7 @@ async function touch(files: ForgetfulFiles, path: string): Promise<void> {
 }
 
 describe('a journal', () => {
-  it('sweeps the drafts that a killed process left, when it first writes', async () => {
+  it('removes the old drafts of killed processes at its first write', async () => {
     const clock = createFakeClock()
     const files = createForgetfulFiles({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
     const [old, fresh] = [draftBeside('/home/sessions/s.jsonl'), draftBeside('/home/sessions/s.jsonl')]
@@ -27,7 +27,7 @@ describe('a journal', () => {
     expect(names.sort()).toEqual([basename(fresh), 's.jsonl', 's.lock'])
   })
 
-  it('writes all the same where it cannot sweep', async () => {
+  it('writes even if it cannot remove drafts', async () => {
     const files = createForgetfulFiles()
     files.interfere(({ kind, path }) =>
       kind === 'list' ? { error: systemError('EACCES', path) } : undefined,

@@ -1,4 +1,4 @@
-/** A journal that reads on from where it was comes to the same as one that reads the whole log. */
+/** A journal that resumes reading gives the same result as one that reads the whole log. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
@@ -20,7 +20,7 @@ function foreign(uuid: string): string {
   return `{"type":"user","uuid":"${uuid}","message":{"role":"user","content":"hi"}}\n`
 }
 
-/** What others do to a log without asking for its lock. */
+/** Changes to a log by programs that ignore the lock. */
 const INTRUSIONS: readonly string[] = [
   foreign('f'),
   foreign('f') + foreign('g'),
@@ -86,7 +86,7 @@ class Run {
   }
 }
 
-/** A file that is none of a session is refused by both. */
+/** A file that is not a session is refused by both. */
 async function told(journal: FileJournal, from: number): Promise<unknown> {
   try {
     const { damage, ...read } = await readAll(journal, 's', from)
@@ -96,8 +96,8 @@ async function told(journal: FileJournal, from: number): Promise<unknown> {
   }
 }
 
-describe('reading on', () => {
-  it('comes to what reading the whole log comes to, whatever happened to it', async () => {
+describe('resumed reading', () => {
+  it('gives the same as reading the whole log, whatever happened to it', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 14 }), async (steps) => {
         const run = new Run()
@@ -108,7 +108,7 @@ describe('reading on', () => {
     )
   })
 
-  it('reads what is new, not what it knows, also after a conflict', async () => {
+  it('reads only what is new, also after a conflict', async () => {
     const { files, journal } = new Run()
     const large = Array.from({ length: 40 }, (_, index) => sampleRecord(`r${index}`, 'x'.repeat(100_000)))
     await journal.append('s', 0, large)

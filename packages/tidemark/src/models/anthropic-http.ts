@@ -67,7 +67,7 @@ export function createAnthropicModel(options: AnthropicModelOptions): Model {
 /** The body is encoded when the first event is requested. A reply that has begun is never retried. */
 async function* streamWithRetries(
   settings: Settings,
-  encodeBody: () => RequestBody,
+  encodeBody: () => EncodedBody,
   signal?: Signal,
 ): AsyncGenerator<ReplyEvent> {
   const body = encodeBody()
@@ -94,7 +94,7 @@ async function* streamWithRetries(
 /** One request and its reply. Yields exactly one closing event. */
 async function* streamOnce(
   settings: Settings,
-  { text, betas }: RequestBody,
+  { text, betas }: EncodedBody,
   signal?: Signal,
 ): AsyncGenerator<ReplyEvent> {
   const { version, credentials, clock } = settings
@@ -106,13 +106,13 @@ async function* streamOnce(
       body: text,
       signal: deadline.signal,
     })
-    deadline.beat()
+    deadline.renew()
     if (!response.ok) yield replyFailed(await readFailure(response, clock))
     else if (response.headers.get('content-type')?.includes('text/event-stream') === true)
       yield* readStream(response, deadline)
     else yield* toReplyEvents(await response.text())
   } catch (thrown) {
-    yield replyFailed(toFailureBy(deadline, thrown))
+    yield replyFailed(toCallFailure(thrown, deadline))
   } finally {
     deadline.end()
   }
@@ -134,16 +134,16 @@ async function* readStream(response: Response, deadline: Deadline): AsyncGenerat
   try {
     for await (const chunk of response.body ?? []) {
       // The time that the consumer of the events takes is not silence of the provider.
-      deadline.hold()
+      deadline.pause()
       const [next, events] = fromBytes(state, chunk)
       state = next
       yield* events
       if (state.stream.closed) return
-      deadline.beat()
+      deadline.renew()
     }
     yield* endBytes(state)[1]
   } catch (thrown) {
-    yield* endBytes(state, toFailureBy(deadline, thrown))[1]
+    yield* endBytes(state, toCallFailure(thrown, deadline))[1]
   }
 }
 
@@ -153,13 +153,13 @@ function toReplyEvents(text: string): readonly ReplyEvent[] {
   return read.ok ? eventsOf(read.reply) : [replyFailed(read.failure)]
 }
 
-function toFailureBy({ calledOff }: Deadline, thrown: unknown): Failure {
-  if (calledOff !== 'timeout') return failureOfThrown(thrown, calledOff === 'aborted')
+function toCallFailure(thrown: unknown, { expiryReason }: Deadline): Failure {
+  if (expiryReason !== 'timeout') return failureOfThrown(thrown, expiryReason === 'aborted')
   return failureOfThrown(Object.assign(new Error('Nothing came for too long'), { name: 'TimeoutError' }))
 }
 
 /** A body as one string, so that `fetch` knows its length and a retry sends the same bytes. */
-export interface RequestBody {
+interface EncodedBody {
   readonly text: string
   readonly betas: readonly string[]
 }
@@ -170,7 +170,7 @@ const STREAMING = { stream: true }
  * Encodes the bodies of successive calls. Each message is encoded once and remembered; only joining the text grows with
  * the conversation. Calls of several sessions may alternate.
  */
-export function createBodyWriter(): (call: ModelCall) => RequestBody {
+export function createBodyWriter(): (call: ModelCall) => EncodedBody {
   let previous: GrowingRequest | undefined
   return (call) => {
     if (call.request !== undefined) {

@@ -49,39 +49,39 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
 }
 
 /** Why the deadline expired: no time left, or the caller's signal was aborted. */
-export type CalledOff = Exclude<Bounded<never>, { readonly ok: true }>['why']
+type ExpiryReason = Exclude<Bounded<never>, { readonly ok: true }>['why']
 
 /** A time limit that can be renewed while data keeps arriving. */
 export interface Deadline {
   /** Aborted when the deadline expires and by `end`. */
   readonly signal: AbortSignal
   /** Resolves when the deadline expires; never after `end`. */
-  readonly expired: Promise<CalledOff>
+  readonly expired: Promise<ExpiryReason>
   /** Null while the deadline has not expired. */
-  readonly calledOff: CalledOff | null
+  readonly expiryReason: ExpiryReason | null
   /** Restarts the time: data arrived and we wait for more. */
-  beat(): void
-  /** Pauses the time until the next `beat`: we are busy, not the other side. */
-  hold(): void
+  renew(): void
+  /** Pauses the time until the next `renew`: we are busy, not the other side. */
+  pause(): void
   /** Releases timers and listeners and aborts what is left of the work. */
   end(): void
 }
 
 /**
- * Expires after `ms` without a `beat`, or when `outer` is aborted. A `beat` is cheap: it sets no timer, the sleeping
+ * Expires after `ms` without a `renew`, or when `outer` is aborted. A `renew` is cheap: it sets no timer, the sleeping
  * watch compares times when it wakes.
  */
 export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadline {
   const controller = new AbortController()
   const ended = new AbortController()
-  const expired = Promise.withResolvers<CalledOff>()
-  let calledOff: CalledOff | null = null
-  let lastBeat: number | null = null
-  let isHeld = false
-  const expire = (why: CalledOff): void => {
-    calledOff ??= why
+  const expired = Promise.withResolvers<ExpiryReason>()
+  let expiryReason: ExpiryReason | null = null
+  let renewedAt: number | null = null
+  let isPaused = false
+  const expire = (why: ExpiryReason): void => {
+    expiryReason ??= why
     // Before the abort, so that the deadline and not the failure of the aborted work is seen first.
-    expired.resolve(calledOff)
+    expired.resolve(expiryReason)
     controller.abort()
   }
   const abort = (): void => expire('aborted')
@@ -90,7 +90,7 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
     do {
       await clock.sleep(left, ended.signal)
       if (ended.signal.aborted) return
-      left = isHeld ? ms : lastBeat === null ? 0 : ms - (clock.now() - lastBeat)
+      left = isPaused ? ms : renewedAt === null ? 0 : ms - (clock.now() - renewedAt)
     } while (left > 0)
     expire('timeout')
   }
@@ -100,16 +100,16 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
   return {
     signal: controller.signal,
     expired: expired.promise,
-    get calledOff() {
-      return calledOff
+    get expiryReason() {
+      return expiryReason
     },
-    beat: () => {
+    renew: () => {
       if (outer?.aborted === true) abort()
-      lastBeat = clock.now()
-      isHeld = false
+      renewedAt = clock.now()
+      isPaused = false
     },
-    hold: () => {
-      isHeld = true
+    pause: () => {
+      isPaused = true
     },
     end: () => {
       ended.abort()

@@ -58,7 +58,7 @@ export interface OpenSession {
   closing: Promise<void> | null
 }
 
-export interface OpenSessionInput {
+interface OpenSessionInput {
   readonly settings: Settings
   readonly model: SessionModel
   /** The model that writes summaries, if it is not the session's own. */
@@ -272,7 +272,7 @@ export function createQueue(): Alone {
   }
 }
 
-export interface ReplyGate {
+interface ReplyGate {
   readonly isShut: boolean
   shut(): void
   open(): void

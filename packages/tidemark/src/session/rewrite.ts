@@ -51,14 +51,14 @@ export interface ActOptions {
   readonly abandon?: boolean
 }
 
-const ACT_NAMES: readonly (keyof ActOptions)[] = ['signal', 'abandon']
-const COMPACT_NAMES: readonly (keyof CompactOptions)[] = [
+const REWRITE_OPTIONS: readonly (keyof ActOptions)[] = ['signal', 'abandon']
+const COMPACT_OPTIONS: readonly (keyof CompactOptions)[] = [
   'form',
   'pivot',
   'instructions',
   'target',
   'summarizer',
-  ...ACT_NAMES,
+  ...REWRITE_OPTIONS,
 ]
 
 /** Another operation has reserved the session. Nothing was changed. */
@@ -72,7 +72,7 @@ export async function compactSession(
   session: OpenSession,
   options: CompactOptions,
 ): Promise<Committed | Busy> {
-  checkNames('compact', options, COMPACT_NAMES)
+  checkNames('compact', options, COMPACT_OPTIONS)
   return runRewrite(session, 'compact', options, (run) =>
     compact(run, turnHost(session).room, toCompactInput(options)),
   )
@@ -82,7 +82,7 @@ export async function planSession(
   session: OpenSession,
   options: CompactOptions,
 ): Promise<CompactionPlan | RewriteRefused> {
-  checkNames('planCompaction', options, COMPACT_NAMES)
+  checkNames('planCompaction', options, COMPACT_OPTIONS)
   checkOpen(session)
   const run = createTurnContext(session)
   await refreshFromLog(session, run)
@@ -109,7 +109,7 @@ export async function commitSession(
   options: ActOptions = {},
 ): Promise<Committed | Busy> {
   checkStepInput('commit', draft, ['plan', 'summary', 'receipt'])
-  checkNames('commit', options, ACT_NAMES)
+  checkNames('commit', options, REWRITE_OPTIONS)
   return runRewrite(session, 'commit', options, (run) => commitCompaction(run, turnHost(session).room, draft))
 }
 
@@ -120,7 +120,7 @@ export async function undoSession(
   id: string | undefined,
   options: UndoOptions,
 ): Promise<Undone | Busy> {
-  checkNames('undo', options, ['force', ...ACT_NAMES])
+  checkNames('undo', options, ['force', ...REWRITE_OPTIONS])
   if (id !== undefined && typeof id !== 'string')
     throw badOption(
       'id',

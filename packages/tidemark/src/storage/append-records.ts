@@ -27,7 +27,7 @@ import {
   type Visit,
 } from './read-log-file.ts'
 
-export interface WriterPlace extends LockPlace {
+interface WriterPlace extends LockPlace {
   readonly logPath: string
   /** Creates the folder to write in. */
   prepare(): Promise<void>
@@ -146,7 +146,7 @@ function isLocked(log: Refusal | LogState): log is Refusal {
   return 'reason' in log
 }
 
-export interface LogFilePlace extends LogPlace {
+interface LogFilePlace extends LogPlace {
   readonly clock: Clock
 }
 

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib'
 import { TidemarkError } from '@tidemark/core'
 import { errorCode, type FileFacts, type FilePort, ioFailed, type OpenFile } from './file-system.ts'
 
-export interface WholeFile {
+interface WholeFile {
   readonly bytes: Uint8Array
   /** Facts about the file the bytes were read from, even if another file has its name by now. */
   readonly facts: FileFacts

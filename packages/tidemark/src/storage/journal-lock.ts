@@ -41,32 +41,32 @@ const MAX_ATTEMPTS = 20
 
 /** Takes the lock if it is free or its holder is gone; otherwise says who holds it. Never waits. */
 export async function takeLock(place: LockPlace): Promise<LockAttempt> {
-  const mine = newOwner(place)
-  let seen: SeenLock | null = null
+  const mine = createOwner(place)
+  let seen: LockSnapshot | null = null
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    if (await createWhole(place.files, place.path, encodeOwner(mine)))
+    if (await createWhole(place.files, place.path, encodeLockFile(mine)))
       return { ok: true, lock: holdLock(place, mine) }
-    seen = (await seeLock(place)) ?? seen
+    seen = (await readLock(place)) ?? seen
     if (seen === null) continue
     // Over a network a link may be created although its answer was lost.
     if (seen.mark === mine.token) return { ok: true, lock: holdLock(place, mine) }
-    if (!isStale(place, seen)) return lockedBy(place, seen)
-    const takeover = await succeed(place, seen.mark, mine, async (current) => {
+    if (!isStale(place, seen)) return lockedResult(place, seen)
+    const takeover = await takeOverLock(place, seen.mark, mine, async (current) => {
       // Checked again: a holder that was only slow may have shown that it is alive.
       if (!isStale(place, current)) return false
-      await replaceWhole(place.files, place.path, { bytes: encodeOwner(mine), durable: false })
+      await replaceWhole(place.files, place.path, { bytes: encodeLockFile(mine), durable: false })
       return true
     })
     if (takeover.outcome === 'done') return { ok: true, lock: holdLock(place, mine) }
-    if (takeover.outcome === 'busy') return lockedBy(place, takeover.by)
+    if (takeover.outcome === 'busy') return lockedResult(place, takeover.by)
   }
-  return lockedBy(place, seen ?? { owner: null, mark: '', modifiedMs: place.clock.now(), identity: '' })
+  return lockedResult(place, seen ?? { owner: null, mark: '', modifiedMs: place.clock.now(), identity: '' })
 }
 
 function holdLock(place: LockPlace, mine: LockOwner): HeldLock {
   const { files, clock, path, staleLockMs } = place
   const everyMs = Math.max(1, Math.floor(staleLockMs / 5))
-  const cancelRemoval = files.removeAtExit(path, encodeOwner(mine).toString())
+  const cancelRemoval = files.removeAtExit(path, encodeLockFile(mine).toString())
   let beatAt = clock.now()
   function beat(): void {
     const now = clock.now()
@@ -94,7 +94,7 @@ function createOwnershipCheck(place: LockPlace, mine: LockOwner): () => Promise<
     const facts = await place.files.facts(place.path)
     if (facts !== null && facts.identity === ours?.identity && facts.modifiedMs === ours.modifiedMs)
       return true
-    const seen = await seeLock(place)
+    const seen = await readLock(place)
     ours = seen?.mark === mine.token ? seen : null
     return ours !== null
   }
@@ -102,13 +102,15 @@ function createOwnershipCheck(place: LockPlace, mine: LockOwner): () => Promise<
 
 /** Claims the lock like a takeover does, so that it never removes the lock of a later holder. */
 async function removeLock(place: LockPlace, mine: LockOwner): Promise<void> {
-  const seen = await seeLock(place)
+  const seen = await readLock(place)
   if (seen?.mark !== mine.token) return
-  await succeed(place, seen.mark, newOwner(place), () => place.files.remove(place.path))
+  await takeOverLock(place, seen.mark, createOwner(place), () => place.files.remove(place.path))
 }
 
 /** `moved`: the lock is no longer the one that was seen. `busy`: another process is changing it. */
-type Succession = { readonly outcome: 'done' | 'moved' } | { readonly outcome: 'busy'; readonly by: SeenLock }
+type TakeoverResult =
+  | { readonly outcome: 'done' | 'moved' }
+  | { readonly outcome: 'busy'; readonly by: LockSnapshot }
 
 /**
  * Runs `change` while no other process may change the lock, if the lock is still the one with `mark`. `change` returns
@@ -118,17 +120,17 @@ type Succession = { readonly outcome: 'done' | 'moved' } | { readonly outcome: '
  * processes that find the same dead writer, one takes over. Tokens are never reused: a slow process that acts on an old
  * reading claims a lock that is gone and cannot harm a newer one. A claimant that died is succeeded in the same way.
  */
-async function succeed(
+async function takeOverLock(
   place: LockPlace,
   mark: string,
   claimant: LockOwner,
-  change: (current: SeenLock) => Promise<boolean>,
-): Promise<Succession> {
+  change: (current: LockSnapshot) => Promise<boolean>,
+): Promise<TakeoverResult> {
   const claim = await createClaim(place, mark, claimant)
   if (claim === null) return { outcome: 'moved' }
   if (claim.by !== null) return { outcome: 'busy', by: claim.by }
   try {
-    const current = await seeLock(place)
+    const current = await readLock(place)
     if (current?.mark !== mark || !(await change(current))) return { outcome: 'moved' }
     for (const path of claim.dead) await place.files.remove(path)
     return { outcome: 'done' }
@@ -142,7 +144,7 @@ interface Claim {
   /** Claim files of processes that died before they could use them. */
   readonly dead: readonly string[]
   /** The process whose claim is in the way; null if the claim is ours. */
-  readonly by: SeenLock | null
+  readonly by: LockSnapshot | null
 }
 
 /** Null if a claim in the way has disappeared: the lock is changing and must be read again. */
@@ -153,15 +155,15 @@ async function createClaim(
   dead: readonly string[] = [],
 ): Promise<Claim | null> {
   const path = join(dirname(place.path), `.${basename(place.path)}.after-${mark}`)
-  if (await createWhole(place.files, path, encodeOwner(claimant))) return { path, dead, by: null }
-  const other = await seeLock(place, path)
+  if (await createWhole(place.files, path, encodeLockFile(claimant))) return { path, dead, by: null }
+  const other = await readLock(place, path)
   if (other === null || dead.includes(path)) return null
   if (!isStale(place, other)) return { path, dead, by: other }
   return createClaim(place, other.mark, claimant, [...dead, path])
 }
 
 /** A lock file as it was read. */
-interface SeenLock {
+interface LockSnapshot {
   /** Null if the content cannot be read. */
   readonly owner: LockOwner | null
   /** Identifies what was read: the token, or the file itself if it has none. */
@@ -174,7 +176,7 @@ interface SeenLock {
 /** A file without content is being written, which takes no time, or lost its content in a crash. */
 const UNREADABLE_MS = 10_000
 
-async function seeLock(place: LockPlace, path: string = place.path): Promise<SeenLock | null> {
+async function readLock(place: LockPlace, path: string = place.path): Promise<LockSnapshot | null> {
   const file = await readWhole(place.files, path)
   if (file === null) return null
   const { bytes, facts } = file
@@ -183,7 +185,7 @@ async function seeLock(place: LockPlace, path: string = place.path): Promise<See
   return { owner, mark, modifiedMs: facts.modifiedMs, identity: facts.identity }
 }
 
-function isStale(place: LockPlace, { owner, modifiedMs }: SeenLock): boolean {
+function isStale(place: LockPlace, { owner, modifiedMs }: LockSnapshot): boolean {
   const silentMs = place.clock.now() - modifiedMs
   if (owner === null) return silentMs > UNREADABLE_MS
   const status = place.processes.fateOf(owner)
@@ -191,7 +193,7 @@ function isStale(place: LockPlace, { owner, modifiedMs }: SeenLock): boolean {
 }
 
 /** Says who holds the session, since when, and what to do about it. */
-function lockedBy(place: LockPlace, { owner, modifiedMs }: SeenLock): Refusal {
+function lockedResult(place: LockPlace, { owner, modifiedMs }: LockSnapshot): Refusal {
   const name =
     owner === null ? 'an unknown writer' : `${owner.program} (process ${owner.pid} on ${owner.host})`
   const since = owner === null ? '' : ` since ${owner.since}`
@@ -212,14 +214,14 @@ interface LockOwner extends ProcessMark {
   readonly program: string
 }
 
-function newOwner({ ids, clock, processes, program }: LockPlace): LockOwner {
+function createOwner({ ids, clock, processes, program }: LockPlace): LockOwner {
   const { pid, host, processStart, pidSpace } = processes.own
   const since = new Date(clock.now()).toISOString()
   return { pid, host, processStart, pidSpace, token: ids.next('lock'), since, program }
 }
 
 /** One line, so that it is either complete or unreadable. */
-function encodeOwner(owner: LockOwner): Buffer {
+function encodeLockFile(owner: LockOwner): Buffer {
   return Buffer.from(`${JSON.stringify(owner)}\n`)
 }
 

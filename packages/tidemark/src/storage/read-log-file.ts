@@ -47,7 +47,7 @@ const NO_LOG: LogState = {
 }
 
 /** How much of a log to read. */
-export interface Reach {
+interface Reach {
   /** How many bytes: those after it may still be being written. */
   readonly limit: number
   /** Records up to this position are not passed to the visitor. */

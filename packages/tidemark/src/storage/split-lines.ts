@@ -9,7 +9,7 @@ export interface FedLine {
   readonly flaw: string | null
 }
 
-export interface LineSplitter {
+interface LineSplitter {
   /** The lines that end in these bytes. The caller may reuse the buffer afterwards. */
   push(bytes: Buffer): readonly FedLine[]
   /** The text after the last newline. */

@@ -105,7 +105,7 @@ function toAppendError({ id }: OpenSession, failure: Halt): TidemarkError {
 
 async function* appendUserMessages(session: OpenSession, messages: readonly Said[]): Writing {
   const run = createTurnContext(session, { waitsForReply: true })
-  const callIds = answeredCallIds(messages)
+  const callIds = listAnsweredCalls(messages)
   if (callIds.length > 0 && session.busyWith === 'run')
     throw new TidemarkError('busy', 'append: a run is under way, and it appends its tool results itself.')
   checkResults(run.state.session, callIds, session.arriving)
@@ -126,7 +126,7 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Said
 }
 
 /** Ids of the tool calls that the messages answer. */
-function answeredCallIds(messages: readonly Said[]): readonly string[] {
+function listAnsweredCalls(messages: readonly Said[]): readonly string[] {
   return messages
     .flatMap((message) => (message.role === 'attachment' ? [] : [...blocksOf(message.content)]))
     .flatMap((block) => (isToolResult(block) ? [block.tool_use_id] : []))

@@ -116,14 +116,14 @@ export function createListeners(always: readonly Listener[] = []): Listeners {
     on(type, listener) {
       checkListener(type, listener)
       const matches = (event: SessionEvent): boolean => type === '*' || event.type === type
-      const filtered: Listener = (event) => {
+      const forwardMatching: Listener = (event) => {
         if (matches(event)) listener(event as Parameters<typeof listener>[0])
       }
-      listeners.add(filtered)
+      listeners.add(forwardMatching)
       const missed = kept.filter(matches)
       kept = kept.filter((event) => !matches(event))
-      for (const event of missed) notify(filtered, event)
-      return () => listeners.delete(filtered)
+      for (const event of missed) notify(forwardMatching, event)
+      return () => listeners.delete(forwardMatching)
     },
   }
 }

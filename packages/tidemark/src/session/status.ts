@@ -109,8 +109,8 @@ function prefixShares({ state, model, tools }: OpenSession): readonly Share[] {
   const declared = epoch?.tools ?? tools.definitions
   const tokens = (prefix: object): number => Math.round(model.estimator.prefix(prefix))
   return [
-    estimatedShare('system prompt', tokens({ system })),
-    estimatedShare('tool definitions', tokens({ tools: declared })),
+    toEstimatedShare('system prompt', tokens({ system })),
+    toEstimatedShare('tool definitions', tokens({ tools: declared })),
   ]
 }
 
@@ -118,16 +118,16 @@ function classShares(account: Accounting, attachments: ReadonlyMap<string, Tally
   const sum = (tallies: ReadonlyMap<string, Tally>): number =>
     [...tallies.values()].reduce((total, { tokens }) => total + tokens, 0)
   return [
-    estimatedShare('user messages', account.human),
-    estimatedShare('answers', account.assistantText),
-    estimatedShare('thinking', account.thinking),
-    estimatedShare('tool calls', sum(account.toolRequests)),
-    estimatedShare('tool results', sum(account.toolResults)),
-    estimatedShare('attachments', sum(attachments)),
-    estimatedShare('summaries', account.summaries),
-    estimatedShare('images and documents', account.media.tokens),
-    estimatedShare('local command output', account.localCommandOutput),
-    estimatedShare('other', account.other),
+    toEstimatedShare('user messages', account.human),
+    toEstimatedShare('answers', account.assistantText),
+    toEstimatedShare('thinking', account.thinking),
+    toEstimatedShare('tool calls', sum(account.toolRequests)),
+    toEstimatedShare('tool results', sum(account.toolResults)),
+    toEstimatedShare('attachments', sum(attachments)),
+    toEstimatedShare('summaries', account.summaries),
+    toEstimatedShare('images and documents', account.media.tokens),
+    toEstimatedShare('local command output', account.localCommandOutput),
+    toEstimatedShare('other', account.other),
   ]
 }
 
@@ -159,7 +159,7 @@ function toShares(tallies: ReadonlyMap<string, Tally>): readonly Share[] {
     .toSorted((one, other) => other.tokens - one.tokens)
 }
 
-function estimatedShare(name: string, tokens: number): Share {
+function toEstimatedShare(name: string, tokens: number): Share {
   return { name, tokens, source: 'estimated' }
 }
 

@@ -31,7 +31,7 @@ export interface DiskCarriersOptions extends Pick<FilesOptions, 'recent' | 'isSt
 export function diskCarriers(options: DiskCarriersOptions = {}): readonly Carrier[] {
   const { folder = process.cwd(), planFile = () => null, standing, transcript, never } = options
   const { recent, isStub } = options
-  const excluded = (): readonly string[] => [
+  const listExcluded = (): readonly string[] => [
     ...(transcript === undefined ? [] : [transcript]),
     ...[planFile() ?? []].flat(),
     ...(standing?.() ?? []),
@@ -45,7 +45,7 @@ export function diskCarriers(options: DiskCarriersOptions = {}): readonly Carrie
     filesCarrier({
       reader: createDiskReader(folder),
       folder,
-      never: excluded,
+      never: listExcluded,
       ...given({ recent, isStub }),
     }),
     planCarrier(async () => {

@@ -114,7 +114,7 @@ export class SessionWriter {
     if (this.#lock !== null) {
       const [isHeld, log] = await Promise.all([this.#lock.stillStands(), this.#log.current()])
       if (isHeld) {
-        this.#lock.beat()
+        this.#lock.renew()
         return log
       }
       await this.#releaseLock()

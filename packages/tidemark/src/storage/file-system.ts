@@ -1,5 +1,5 @@
 /**
- * The file operations that the journal and the blobs need. `nodeFiles` implements them with Node; `tidemark/testing` has
+ * The file operations that the journal and the blobs need. `nodeFileSystem` implements them with Node; `tidemark/testing` has
  * an implementation that loses what was not synced. Expected results (no such file, name taken) are values; anything
  * else throws the system's error with its `code`.
  */

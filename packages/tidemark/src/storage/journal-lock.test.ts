@@ -91,7 +91,7 @@ describe('a lock', () => {
     expect(await messageOf(takeLock(place(near)))).toBe(
       'Session "s" is open for writing by tester (process 1 on far) since 2026-01-01T00:00:00.000Z: close it there first; if that writer is gone, the session is free after 2026-01-01T00:10:00.000Z, or at once if you remove /s.lock.',
     )
-    lock.beat()
+    lock.renew()
     await clock.advance(9 * MINUTE_MS)
     expect(await messageOf(takeLock(place(near)))).not.toBe(null)
     await clock.advance(2 * MINUTE_MS)

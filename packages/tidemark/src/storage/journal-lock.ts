@@ -10,7 +10,7 @@ export interface HeldLock {
   /** False once another writer took the lock over or the file was removed. */
   stillStands(): Promise<boolean>
   /** Shows other machines that the holder is alive. */
-  beat(): void
+  renew(): void
   release(): Promise<void>
 }
 
@@ -49,36 +49,39 @@ export async function takeLock(place: LockPlace): Promise<LockAttempt> {
     seen = (await readLock(place)) ?? seen
     if (seen === null) continue
     // Over a network a link may be created although its answer was lost.
-    if (seen.mark === mine.token) return { ok: true, lock: holdLock(place, mine) }
-    if (!isStale(place, seen)) return lockedResult(place, seen)
-    const takeover = await takeOverLock(place, seen.mark, mine, async (current) => {
+    if (seen.fingerprint === mine.token) return { ok: true, lock: holdLock(place, mine) }
+    if (!isStale(place, seen)) return refuseLocked(place, seen)
+    const takeover = await takeOverLock(place, seen.fingerprint, mine, async (current) => {
       // Checked again: a holder that was only slow may have shown that it is alive.
       if (!isStale(place, current)) return false
       await replaceWhole(place.files, place.path, { bytes: encodeLockFile(mine), durable: false })
       return true
     })
     if (takeover.outcome === 'done') return { ok: true, lock: holdLock(place, mine) }
-    if (takeover.outcome === 'busy') return lockedResult(place, takeover.by)
+    if (takeover.outcome === 'busy') return refuseLocked(place, takeover.by)
   }
-  return lockedResult(place, seen ?? { owner: null, mark: '', modifiedMs: place.clock.now(), identity: '' })
+  return refuseLocked(
+    place,
+    seen ?? { owner: null, fingerprint: '', modifiedMs: place.clock.now(), identity: '' },
+  )
 }
 
 function holdLock(place: LockPlace, mine: LockOwner): HeldLock {
   const { files, clock, path, staleLockMs } = place
   const everyMs = Math.max(1, Math.floor(staleLockMs / 5))
   const cancelRemoval = files.removeAtExit(path, encodeLockFile(mine).toString())
-  let beatAt = clock.now()
-  function beat(): void {
+  let renewedAt = clock.now()
+  function renew(): void {
     const now = clock.now()
-    if (now - beatAt < everyMs) return
-    beatAt = now
-    // The next beat makes up for a missed one, and a lost lock is noticed before the next write.
+    if (now - renewedAt < everyMs) return
+    renewedAt = now
+    // The next call makes up for a missed one, and a lost lock is noticed before the next write.
     files.touch(path, now).catch(() => {})
   }
-  const timer = setInterval(beat, Math.min(everyMs, 60_000)).unref()
+  const timer = setInterval(renew, Math.min(everyMs, 60_000)).unref()
   return {
     stillStands: createOwnershipCheck(place, mine),
-    beat,
+    renew,
     async release() {
       clearInterval(timer)
       await removeLock(place, mine)
@@ -95,7 +98,7 @@ function createOwnershipCheck(place: LockPlace, mine: LockOwner): () => Promise<
     if (facts !== null && facts.identity === ours?.identity && facts.modifiedMs === ours.modifiedMs)
       return true
     const seen = await readLock(place)
-    ours = seen?.mark === mine.token ? seen : null
+    ours = seen?.fingerprint === mine.token ? seen : null
     return ours !== null
   }
 }
@@ -103,8 +106,8 @@ function createOwnershipCheck(place: LockPlace, mine: LockOwner): () => Promise<
 /** Claims the lock like a takeover does, so that it never removes the lock of a later holder. */
 async function removeLock(place: LockPlace, mine: LockOwner): Promise<void> {
   const seen = await readLock(place)
-  if (seen?.mark !== mine.token) return
-  await takeOverLock(place, seen.mark, createOwner(place), () => place.files.remove(place.path))
+  if (seen?.fingerprint !== mine.token) return
+  await takeOverLock(place, seen.fingerprint, createOwner(place), () => place.files.remove(place.path))
 }
 
 /** `moved`: the lock is no longer the one that was seen. `busy`: another process is changing it. */
@@ -113,7 +116,7 @@ type TakeoverResult =
   | { readonly outcome: 'busy'; readonly by: LockSnapshot }
 
 /**
- * Runs `change` while no other process may change the lock, if the lock is still the one with `mark`. `change` returns
+ * Runs `change` while no other process may change the lock, if the lock is still the one with `fingerprint`. `change` returns
  * whether it changed the lock.
  *
  * The right to change a lock belongs to the process that creates the one claim file named after its token. So of many
@@ -122,16 +125,16 @@ type TakeoverResult =
  */
 async function takeOverLock(
   place: LockPlace,
-  mark: string,
+  fingerprint: string,
   claimant: LockOwner,
   change: (current: LockSnapshot) => Promise<boolean>,
 ): Promise<TakeoverResult> {
-  const claim = await createClaim(place, mark, claimant)
+  const claim = await createClaim(place, fingerprint, claimant)
   if (claim === null) return { outcome: 'moved' }
   if (claim.by !== null) return { outcome: 'busy', by: claim.by }
   try {
     const current = await readLock(place)
-    if (current?.mark !== mark || !(await change(current))) return { outcome: 'moved' }
+    if (current?.fingerprint !== fingerprint || !(await change(current))) return { outcome: 'moved' }
     for (const path of claim.dead) await place.files.remove(path)
     return { outcome: 'done' }
   } finally {
@@ -150,16 +153,16 @@ interface Claim {
 /** Null if a claim in the way has disappeared: the lock is changing and must be read again. */
 async function createClaim(
   place: LockPlace,
-  mark: string,
+  fingerprint: string,
   claimant: LockOwner,
   dead: readonly string[] = [],
 ): Promise<Claim | null> {
-  const path = join(dirname(place.path), `.${basename(place.path)}.after-${mark}`)
+  const path = join(dirname(place.path), `.${basename(place.path)}.after-${fingerprint}`)
   if (await createWhole(place.files, path, encodeLockFile(claimant))) return { path, dead, by: null }
   const other = await readLock(place, path)
   if (other === null || dead.includes(path)) return null
   if (!isStale(place, other)) return { path, dead, by: other }
-  return createClaim(place, other.mark, claimant, [...dead, path])
+  return createClaim(place, other.fingerprint, claimant, [...dead, path])
 }
 
 /** A lock file as it was read. */
@@ -167,7 +170,7 @@ interface LockSnapshot {
   /** Null if the content cannot be read. */
   readonly owner: LockOwner | null
   /** Identifies what was read: the token, or the file itself if it has none. */
-  readonly mark: string
+  readonly fingerprint: string
   readonly modifiedMs: number
   /** Identity of the file. */
   readonly identity: string
@@ -181,8 +184,8 @@ async function readLock(place: LockPlace, path: string = place.path): Promise<Lo
   if (file === null) return null
   const { bytes, facts } = file
   const owner = decodeOwner(Buffer.from(bytes).toString('utf8'))
-  const mark = owner?.token ?? `file-${facts.identity}-${facts.modifiedMs}`
-  return { owner, mark, modifiedMs: facts.modifiedMs, identity: facts.identity }
+  const fingerprint = owner?.token ?? `file-${facts.identity}-${facts.modifiedMs}`
+  return { owner, fingerprint, modifiedMs: facts.modifiedMs, identity: facts.identity }
 }
 
 function isStale(place: LockPlace, { owner, modifiedMs }: LockSnapshot): boolean {
@@ -193,7 +196,7 @@ function isStale(place: LockPlace, { owner, modifiedMs }: LockSnapshot): boolean
 }
 
 /** Says who holds the session, since when, and what to do about it. */
-function lockedResult(place: LockPlace, { owner, modifiedMs }: LockSnapshot): Refusal {
+function refuseLocked(place: LockPlace, { owner, modifiedMs }: LockSnapshot): Refusal {
   const name =
     owner === null ? 'an unknown writer' : `${owner.program} (process ${owner.pid} on ${owner.host})`
   const since = owner === null ? '' : ` since ${owner.since}`

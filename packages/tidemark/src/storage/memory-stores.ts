@@ -27,7 +27,7 @@ export function createMemoryJournal(store: MemoryStore = new Map()): Journal {
       checkAfter(after)
       const drafts = draftsOf(records)
       const stored = store.get(session) ?? { lines: [], holder: null }
-      if (stored.holder !== null && stored.holder !== journal) return lockedOutcome(session)
+      if (stored.holder !== null && stored.holder !== journal) return refuseLocked(session)
       store.set(session, stored)
       stored.holder = journal
       const position = stored.lines.length
@@ -46,7 +46,7 @@ export function createMemoryJournal(store: MemoryStore = new Map()): Journal {
   return journal
 }
 
-function lockedOutcome(session: string): AppendOutcome {
+function refuseLocked(session: string): AppendOutcome {
   const owner = 'another journal'
   const message = `Session "${session}" is open for writing by ${owner}: release it there first.`
   return { ok: false, reason: 'locked', owner, message }

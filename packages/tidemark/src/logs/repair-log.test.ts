@@ -68,13 +68,13 @@ describe('a damaged log of Claude Code', () => {
       ),
     )
     expect(mended.map(({ line, what }) => [line, what])).toEqual([
-      [1, 'its parent was not before it; it follows the record before it'],
-      [2, 'its parent was not before it; it follows the record before it'],
-      [3, 'its uuid was taken'],
-      [5, 'its parent was not before it; it follows the record before it'],
+      [1, 'its parent does not come before it; it was linked to the previous record'],
+      [2, 'its parent does not come before it; it was linked to the previous record'],
+      [3, 'its uuid was in use already; it got a new one'],
+      [5, 'its parent does not come before it; it was linked to the previous record'],
     ])
     expect(leftOut).toEqual([
-      { kind: 'duplicate-uuid', line: 4, why: 'the line says again what stood before under the same uuid' },
+      { kind: 'duplicate-uuid', line: 4, why: 'the line repeats an earlier record with the same uuid' },
     ])
     const lines = linesOf(folder)
     expect(lines.map((line) => JSON.parse(line)).map(({ uuid, parentUuid }) => [uuid, parentUuid])).toEqual([

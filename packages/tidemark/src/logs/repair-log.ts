@@ -123,7 +123,7 @@ function toRepaired({ log, end, plan, out }: Repair, records: number): Repaired 
   }
 }
 
-const DUPLICATE = 'the line says again what stood before under the same uuid'
+const DUPLICATE = 'the line repeats an earlier record with the same uuid'
 
 function listCallIds({ message }: { readonly message: { readonly content: unknown } }): readonly string[] {
   const blocks = Array.isArray(message.content) ? message.content : []

@@ -91,14 +91,14 @@ function takeRecord(planning: Planning, read: ReadRecord, ids: Ids): void {
   if (isDuplicate && parent !== OUTSIDE) {
     const uuid = ids.next('record')
     planning.renamed.set(records.length, uuid)
-    change(planning, line, { uuid }, 'its uuid was taken')
+    change(planning, line, { uuid }, 'its uuid was in use already; it got a new one')
   }
   if (kinds.includes('missing-parent') || kinds.includes('cyclic-parent'))
     change(planning, line, { parentUuid: uuidAt(planning, parent) }, PARENT_LOST)
   if (record.isSidechain !== true) noteCalls(planning, read)
 }
 
-const PARENT_LOST = 'its parent was not before it; it follows the record before it'
+const PARENT_LOST = 'its parent does not come before it; it was linked to the previous record'
 
 function uuidAt(planning: Planning, index: number): string | null {
   if (index < 0) return null

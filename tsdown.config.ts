@@ -1,11 +1,18 @@
 import { defineConfig } from 'tsdown'
 
+/**
+ * The packages that are published. `core` and `wire` are private: they, and what the command uses of the other two,
+ * are bundled from source into each package that needs them.
+ */
 const packages = {
-  core: ['src/index.ts'],
-  wire: ['src/index.ts'],
-  simulator: ['src/index.ts'],
-  tidemark: ['src/index.ts', 'src/testing/index.ts'],
-  cli: ['src/index.ts'],
+  simulator: { index: 'src/index.ts' },
+  tidemark: {
+    index: 'src/index.ts',
+    logs: 'src/logs.ts',
+    catalogue: 'src/catalogue.ts',
+    testing: 'src/testing/index.ts',
+  },
+  cli: { index: 'src/index.ts' },
 }
 
 export default defineConfig(
@@ -14,8 +21,9 @@ export default defineConfig(
     cwd: `packages/${name}`,
     entry,
     format: 'esm' as const,
-    platform: name === 'core' || name === 'wire' ? ('neutral' as const) : ('node' as const),
-    dts: true,
+    platform: 'node' as const,
+    inputOptions: { resolve: { conditionNames: ['tidemark-source', 'node', 'import', 'default'] } },
+    dts: { eager: true },
     fixedExtension: true,
     clean: true,
     logLevel: 'warn' as const,

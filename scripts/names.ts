@@ -2,12 +2,17 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { checkPublicNames, type PublicNames, publicNames } from './architecture/public-names.ts'
+import {
+  checkPublicNames,
+  isPublicEntry,
+  type PublicNames,
+  publicNames,
+} from './architecture/public-names.ts'
 import { readEntries, readSources, readText } from './architecture/tree.ts'
 
 const LIST = 'test/public-names.json'
 const root = fileURLToPath(new URL('..', import.meta.url))
-const entries = readEntries(root)
+const entries = new Map([...readEntries(root)].filter(([entry]) => isPublicEntry(entry)))
 const now = publicNames(readSources(root, [...entries.values()]), entries)
 const before: PublicNames = JSON.parse(readText(root, LIST))
 const changes = checkPublicNames(now, before)

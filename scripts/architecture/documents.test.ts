@@ -17,10 +17,12 @@ it('finds a link that leads nowhere', () => {
 })
 
 it('finds a name that is not public', () => {
-  const snippet = "import { viewOf, gone as here } from '@tidemark/core'\nimport { x } from 'elsewhere'"
+  const snippet =
+    "import { viewOf, gone as here } from 'tidemark'\nimport { y } from '@tidemark/core'\nimport { x } from 'elsewhere'"
   const text = `# Use\n\n\`\`\`ts\n${snippet}\n\`\`\`\n`
-  expect(checkSnippets({ path: 'README.md', text }, { '@tidemark/core': ['viewOf'] })).toEqual([
-    { file: 'README.md', line: 3, why: 'imports gone, which @tidemark/core does not export' },
+  expect(checkSnippets({ path: 'README.md', text }, { tidemark: ['viewOf'] })).toEqual([
+    { file: 'README.md', line: 3, why: 'imports gone, which tidemark does not export' },
+    { file: 'README.md', line: 3, why: 'imports y, which @tidemark/core does not export' },
   ])
 })
 

@@ -26,7 +26,8 @@ export function checkSnippets(document: Source, names: PublicNames): readonly Fi
     const line = document.text.slice(0, match.index).split('\n').length
     return importedNames({ path: 'snippet.ts', text: match[1] ?? '' }).flatMap(([entry, name]) => {
       const known = names[entry]
-      if (known === undefined || known.includes(name)) return []
+      const isOurs = /^(tidemark|@tidemark\/)/.test(entry)
+      if (!isOurs || known?.includes(name) === true) return []
       return [{ file: document.path, line, why: `imports ${name}, which ${entry} does not export` }]
     })
   })

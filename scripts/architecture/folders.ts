@@ -28,6 +28,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'engine',
     'compaction',
     'turn',
+    'testing',
   ],
   wire: ['.', 'http', 'failure', 'anthropic', 'catalogue', 'profiles', 'readers'],
   tidemark: [
@@ -41,6 +42,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'compact',
     'replay',
     'testing',
+    'logs.ts',
+    'catalogue.ts',
   ],
   simulator: [
     'protocol',
@@ -64,7 +67,13 @@ export function checkFolders(
     const name = packageOf(source.path) ?? ''
     const folders = order[name]
     const root = `packages/${name}/src/`
-    if (folders === undefined || !source.path.startsWith(root) || isTest(source.path)) return []
+    if (
+      folders === undefined ||
+      !source.path.startsWith(root) ||
+      isTest(source.path) ||
+      source.path.endsWith('.d.ts')
+    )
+      return []
     const place = (path: string): readonly [name: string, rank: number] =>
       placeInOrder(path.slice(root.length), folders)
     const [own, rank] = place(source.path)

@@ -61,7 +61,7 @@ export function readWorkspace(root: string): Workspace {
       folder,
       {
         name: manifest.name,
-        dependencies: dependenciesOf(manifest),
+        dependencies: [...dependenciesOf(manifest), ...bundledIn(manifest)],
         exports: Object.keys(manifest.exports ?? {}),
       },
     ]
@@ -74,6 +74,13 @@ export function readWorkspace(root: string): Workspace {
 export function dependenciesOf(manifest: PackageManifest): readonly string[] {
   const { dependencies, peerDependencies, optionalDependencies } = manifest
   return [dependencies, peerDependencies, optionalDependencies].flatMap((list) => Object.keys(list ?? {}))
+}
+
+/** Packages of the workspace that are bundled into this one: dev dependencies, since those who install it need none. */
+function bundledIn({ devDependencies }: PackageManifest): readonly string[] {
+  return Object.keys(devDependencies ?? {}).filter(
+    (name) => name === 'tidemark' || name.startsWith('@tidemark/'),
+  )
 }
 
 /** Public name → source file, from the `tidemark-source` condition of each package's exports. */

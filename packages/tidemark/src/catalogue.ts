@@ -1,0 +1,1 @@
+export { lookUpModel, modelCatalogue } from '@tidemark/wire'

@@ -1,0 +1,1 @@
+export { readLog } from './logs/read-session.ts'

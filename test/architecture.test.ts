@@ -15,6 +15,7 @@ import {
   checkBarrels,
   checkPublicNames,
   checkSurfaceSize,
+  isPublicEntry,
   publicNames,
 } from '../scripts/architecture/public-names.ts'
 import { checkPurity } from '../scripts/architecture/purity.ts'

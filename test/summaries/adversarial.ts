@@ -1,12 +1,7 @@
 /** One summariser that answers wrong, one way a compaction comes about, one window: what came of it. */
 import { DEFAULT_POLICY, mostCalls, type RewriteRefused } from '@tidemark/core'
-import {
-  ADVERSARY_NAMES,
-  type AdversaryName,
-  INJECTED,
-  onSummaryRequest,
-  type Script,
-} from '@tidemark/simulator'
+import { type Script, withSummaries } from '@tidemark/simulator'
+import { ADVERSARY_NAMES, type AdversaryName, adversaries, INJECTED } from '@tidemark/simulator/internal'
 import { expect } from 'vitest'
 import {
   expectUntouched,
@@ -90,7 +85,7 @@ export async function tryOut(trial: Trial): Promise<Tried> {
 /** A conversation that was answered once, close to where this trigger goes off. */
 export async function started({ adversary, trigger, window, local }: Trial): Promise<Stage> {
   const stage = await setStage({
-    script: onSummaryRequest(adversary, answers),
+    script: withSummaries(answers, adversaries[adversary]),
     window,
     ...(trigger === 'reactive' ? { realWindow: Math.floor(window * 0.45) } : {}),
     more: { policy: { compact: { chain: { local } } } },

@@ -1,5 +1,6 @@
 /** A long piece of work that is compacted again and again, with things planted in it that must last or must not show. */
-import { prose, type Script, withSummaries } from '@tidemark/simulator'
+import { type Script, withSummaries } from '@tidemark/simulator'
+import { prose } from '@tidemark/simulator/internal'
 import { assistant, type CompactOptions, type Said, toolResult, user } from 'tidemark'
 import { expect } from 'vitest'
 import { pictureOf, type Stage, setStage } from './summary-stage.ts'

@@ -1,13 +1,12 @@
 /** A session on the simulator that can be brought to any size, with every request that went out and every event kept. */
 import {
   createSimulator,
-  isSummaryRequest,
   type ManualClock,
   manualClock,
-  prose,
   type Script,
   type Simulator,
 } from '@tidemark/simulator'
+import { isSummaryRequest, prose } from '@tidemark/simulator/internal'
 import {
   anthropic,
   assistant,

@@ -3,10 +3,11 @@
  * apart, from the same facts; where they disagree, one of them has the facts wrong.
  */
 import { type Payload, validate } from '@tidemark/core'
-import { createSimulator, type JsonObject } from '@tidemark/simulator'
+import { createSimulator } from '@tidemark/simulator'
 import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../src/protocol/api.ts'
 import { ask } from './ask.ts'
 import { type MadeUp, madeUp, Tape } from './payloads.ts'
 

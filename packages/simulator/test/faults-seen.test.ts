@@ -103,6 +103,6 @@ describe('a fault ahead of time', () => {
 it('what loadScript gives is not taken for a script', async () => {
   const loaded = await loadScript('echo')
   expect(() => createSimulator({ script: loaded as unknown as Script })).toThrow(
-    'script: expected a function (request, context) => reply. What loadScript gives is { ok, script }: pass its script.',
+    'script: expected a function (request, context) => reply. loadScenario returns { ok, script }: pass its script.',
   )
 })

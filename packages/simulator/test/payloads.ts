@@ -1,6 +1,7 @@
 /** Requests made up from a list of numbers: most of them nearly right, many of them wrong somewhere. */
-import type { JsonObject } from '@tidemark/simulator'
+
 import { createSealer } from '../src/context/signatures.ts'
+import type { JsonObject } from '../src/protocol/api.ts'
 import { digest } from '../src/protocol/clock-and-ids.ts'
 
 /** Reads a list of numbers as choices; when it runs out, every choice is the first. */

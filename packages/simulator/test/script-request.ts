@@ -1,13 +1,7 @@
 /** What a script is given, with as little said as a test needs. */
-import type {
-  Block,
-  JsonObject,
-  MessageParam,
-  Reply,
-  Script,
-  ScriptContext,
-  ScriptRequest,
-} from '@tidemark/simulator'
+import type { Reply, Script } from '@tidemark/simulator'
+import type { Block, JsonObject, MessageParam } from '../src/protocol/api.ts'
+import type { ScriptContext, ScriptRequest } from '../src/scripts/script.ts'
 
 export interface Given extends Partial<Omit<ScriptRequest, 'messages'>> {
   readonly messages?: readonly MessageParam[]

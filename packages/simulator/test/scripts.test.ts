@@ -2,7 +2,7 @@
 import { createSimulator, manualClock, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import type { Block, MessageParam } from '../src/protocol/api.ts'
-import { ADVERSARY_NAMES, adversaries, onSummaryRequest } from '../src/scripts/adversarial-models.ts'
+import { ADVERSARY_NAMES, adversaries } from '../src/scripts/adversarial-models.ts'
 import { createCoder } from '../src/scripts/coder.ts'
 import { callsOf, echo } from '../src/scripts/script.ts'
 import { withSummaries } from '../src/scripts/summarizer.ts'
@@ -87,7 +87,7 @@ describe('adversaries behind the simulator', () => {
   it.each(ADVERSARY_NAMES.filter((name) => name !== 'hang'))(
     '%s comes through as a response',
     async (name) => {
-      const simulator = createSimulator({ script: onSummaryRequest(name, echo) })
+      const simulator = createSimulator({ script: withSummaries(echo, adversaries[name]) })
       const { status, body } = await send(simulator, [{ role: 'user', content: ASK }])
       const expected = await adversaries[name](
         {

@@ -1,31 +1,33 @@
-/** Compaction blocks sent back: the signed one stands first and alone, a threshold's wherever it came. */
+/**
+ * Checks of compaction blocks that a client sends back. The signed block of an on-demand compaction must be the first
+ * and only one; the block of a threshold compaction may stand anywhere.
+ */
 
-import { coded, invalid, type Refusal } from '../protocol/answer.ts'
-import { BETA, type Block, type MessagesBody, type Piece, textField } from '../protocol/api.ts'
+import { type ApiResult, coded, invalid, type Refusal, reject } from '../protocol/answer.ts'
+import { BETA, type Block, isObject, type MessagesBody, type Piece, textField } from '../protocol/api.ts'
 import { digest } from '../protocol/clock-and-ids.ts'
 import { editsOf } from '../validation/edit-rules.ts'
 import type { CompactionSeal, Sealer } from './signatures.ts'
 
 export interface FoundCompaction {
-  /** Index among the pieces; everything before a threshold's block is no longer part of the conversation. */
+  /** Index among the request's blocks. Blocks before a threshold block are no longer part of the conversation. */
   readonly at: number
-  /** Null for the block of a threshold, which nobody signed. */
+  /** Null for the block of a threshold compaction, which has no signature. */
   readonly seal: CompactionSeal | null
 }
 
-export type CompactionOutcome =
-  | { readonly ok: true; readonly found: FoundCompaction | null }
-  | { readonly ok: false; readonly refusal: Refusal }
+type CompactionOutcome = ApiResult<{ found: FoundCompaction | null }>
 
-export interface CompactionInput {
+interface CompactionInput {
   readonly body: MessagesBody
   readonly pieces: readonly Piece[]
   readonly betas: ReadonlySet<string>
 }
 
+/** The compaction block that replaces earlier messages, or null. Fails if it is misplaced, altered or not permitted. */
 export function readCompaction(input: CompactionInput, sealer: Sealer): CompactionOutcome {
   const blocks = input.pieces.flatMap((piece, at) => (isSummary(piece.block) ? [{ piece, at }] : []))
-  const signed = blocks.find(({ piece }) => isSigned(piece.block))
+  const signed = blocks.find(({ piece }) => typeof piece.block.signature === 'string')
   if (signed === undefined) return readThreshold(input, blocks.at(-1)?.at)
   if (blocks.length > 1)
     return refuse(
@@ -40,20 +42,16 @@ export function readCompaction(input: CompactionInput, sealer: Sealer): Compacti
   return readSigned(input, signed.piece.block, sealer)
 }
 
-/** A block without content is a summary that failed: sent back, it does nothing. */
+/** A block without content is a summary that failed; it is ignored. */
 function isSummary(block: Block): boolean {
   return block.type === 'compaction' && typeof block.content === 'string'
-}
-
-function isSigned(block: Block): boolean {
-  return typeof block.signature === 'string'
 }
 
 function readThreshold({ body, betas }: CompactionInput, at: number | undefined): CompactionOutcome {
   if (at === undefined) return { ok: true, found: null }
   const hasEdit = editsOf(body).some((edit) => edit.type === 'compact_20260112')
   if (!hasEdit && !betas.has(BETA.thresholdCompaction)) {
-    // A block of the on-demand kind whose signature was lost on the way.
+    // An on-demand block whose signature was lost.
     return refuse('compaction_signature_invalid', 'The `compaction` block has no `signature`.')
   }
   return { ok: true, found: { at, seal: null } }
@@ -74,33 +72,22 @@ function readSigned(input: CompactionInput, block: Block, sealer: Sealer): Compa
       '`compaction` block `tool_changes` differs from what was returned with the block',
     )
   const clash = clashOf(input)
-  return clash ?? { ok: true, found: { at: 0, seal } }
+  return clash === null ? { ok: true, found: { at: 0, seal } } : reject(clash)
 }
 
-function clashOf({ body, betas }: CompactionInput): CompactionOutcome | null {
+function clashOf({ body, betas }: CompactionInput): Refusal | null {
   if (!betas.has(BETA.onDemandCompaction))
-    return {
-      ok: false,
-      refusal: invalid(
-        "messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags",
-      ),
-    }
+    return invalid(
+      "messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags",
+    )
   if (editsOf(body).some((edit) => edit.type === 'compact_20260112'))
-    return {
-      ok: false,
-      refusal: invalid('`compact_20260112` cannot be combined with a signed `compaction` block'),
-    }
+    return invalid('`compact_20260112` cannot be combined with a signed `compaction` block')
   const budget: unknown = body.output_config?.task_budget
-  const remaining =
-    typeof budget === 'object' && budget !== null && 'remaining' in budget && budget.remaining != null
-  return remaining
-    ? {
-        ok: false,
-        refusal: invalid('output_config.task_budget.remaining: not permitted with a `compaction` block'),
-      }
+  return isObject(budget) && budget.remaining != null
+    ? invalid('output_config.task_budget.remaining: not permitted with a `compaction` block')
     : null
 }
 
 function refuse(code: string, message: string): CompactionOutcome {
-  return { ok: false, refusal: coded(code, message) }
+  return reject(coded(code, message))
 }

@@ -1,6 +1,9 @@
-/** `context_management`: the edits of a request, in order, and what each of them cleared. */
+/**
+ * Edits of the conversation before the model sees it: `context_management`, thinking of finished turns, turn-scoped
+ * system messages, and the undocumented deletions from the cached prefix.
+ */
 
-import { invalid, type Refusal } from '../protocol/answer.ts'
+import { type ApiResult, invalid, reject } from '../protocol/answer.ts'
 import {
   isObject,
   isThinking,
@@ -30,16 +33,17 @@ export interface Edited {
   readonly applied: readonly AppliedEdit[]
 }
 
-export interface EditInput {
+interface EditInput {
   readonly body: MessagesBody
   readonly pieces: readonly Piece[]
   readonly model: SimulatedModel
   readonly placeholder: string
-  /** Tokens of the whole prompt with these messages. */
+  /** Tokens of the whole prompt with these blocks as its conversation. */
   readonly measure: (pieces: readonly Piece[]) => number
   readonly costOf: (piece: Piece) => number
 }
 
+/** Applies the edits of `context_management` in order, after the model's own rule for old thinking. */
 export function applyEdits(input: EditInput): Edited {
   const edits = editsOf(input.body)
   const managed = edits.some((edit) => edit.type === 'clear_thinking_20251015')
@@ -68,7 +72,8 @@ interface Done {
 type Edit = Readonly<Record<string, unknown>>
 
 function thinkingEdit(edit: Edit, pieces: readonly Piece[], input: EditInput): Done | null {
-  const keep = keepOf(edit.keep, input.model.keepsThinking ? 'all' : 1)
+  const byDefault = input.model.keepsThinking ? 'all' : 1
+  const keep = keepsAll(edit.keep) ? 'all' : (amountOf(edit.keep) ?? byDefault)
   const cleared = clearThinking(pieces, keep)
   if (cleared.turns === 0) return null
   const tokens = input.measure(pieces) - input.measure(cleared.pieces)
@@ -82,50 +87,30 @@ function thinkingEdit(edit: Edit, pieces: readonly Piece[], input: EditInput): D
   }
 }
 
-function toolEdit(edit: Edit, pieces: readonly Piece[], input: EditInput): Done | null {
-  const inputTokens = input.measure(pieces)
-  const clearing = toolClearingOf(edit, input.placeholder)
-  const cleared = clearToolUses(pieces, clearing, { inputTokens, costOf: input.costOf })
-  if (cleared.toolUses === 0) return null
-  return {
-    pieces: cleared.pieces,
-    applied: {
-      type: 'clear_tool_uses_20250919',
-      cleared_tool_uses: cleared.toolUses,
-      cleared_input_tokens: cleared.tokens,
-    },
-  }
-}
+// Thinking of earlier turns: removed by the model's own rule, or by the edit that replaces this rule.
 
-// Which thinking of earlier turns stays in the prompt: by the model's rule, or by the edit that overrides it.
-
-export type KeepThinking = 'all' | number
-
-export interface ThinkingCleared {
-  readonly pieces: readonly Piece[]
-  /** Turns that lost their thinking. */
-  readonly turns: number
-}
-
-/** Thinking of finished turns goes when the person speaks again; in the middle of a turn it stays. */
+/** Thinking of finished turns is removed when a new user prompt follows; within a turn it stays. */
 export function stripFinished(pieces: readonly Piece[]): readonly Piece[] {
   const prompt = lastPrompt(pieces)
   if (!pieces.some((piece, index) => index < prompt && isThinking(piece.block))) return pieces
   return pieces.filter((piece, index) => index >= prompt || !isThinking(piece.block))
 }
 
-/** Where the last turn of the person begins that is more than results of tools. */
+/** Index of the last user block that is not a tool result. */
 function lastPrompt(pieces: readonly Piece[]): number {
   return pieces.findLastIndex(({ role, block }) => role === 'user' && block.type !== 'tool_result')
 }
 
-export function keepOf(keep: unknown, byDefault: KeepThinking): KeepThinking {
-  if (keep === 'all' || (isObject(keep) && keep.type === 'all')) return 'all'
-  return isObject(keep) && typeof keep.value === 'number' ? keep.value : byDefault
+/** Whether `keep` of `clear_thinking_20251015` is `all`, in either of its two forms. */
+export function keepsAll(keep: unknown): boolean {
+  return keep === 'all' || (isObject(keep) && keep.type === 'all')
 }
 
-/** Keeps the thinking of the newest turns that have any. */
-export function clearThinking(pieces: readonly Piece[], keep: KeepThinking): ThinkingCleared {
+/** Keeps the thinking of the newest turns that have any. `turns` counts those that lost theirs. */
+function clearThinking(
+  pieces: readonly Piece[],
+  keep: 'all' | number,
+): { readonly pieces: readonly Piece[]; readonly turns: number } {
   if (keep === 'all') return { pieces, turns: 0 }
   const turnOf = turnNumbers(pieces)
   const thinking = new Set<number>()
@@ -138,7 +123,7 @@ export function clearThinking(pieces: readonly Piece[], keep: KeepThinking): Thi
   }
 }
 
-/** The number of the turn each piece belongs to: a turn ends where the role changes. */
+/** The number of the turn of each block. A turn ends where the role changes. */
 function turnNumbers(pieces: readonly Piece[]): readonly number[] {
   let turn = 0
   let role: string | null = null
@@ -149,112 +134,67 @@ function turnNumbers(pieces: readonly Piece[]): readonly number[] {
   })
 }
 
-// `clear_tool_uses_20250919`: the oldest results make room, the newest stay, and a clearing too small is not done.
+// `clear_tool_uses_20250919`
 
-export interface ToolClearing {
-  readonly trigger: { readonly type: 'input_tokens' | 'tool_uses'; readonly value: number }
-  readonly keep: number
-  readonly clearAtLeast: number
-  readonly exclude: ReadonlySet<string>
-  /** Tools whose inputs go too; all of them for true. */
-  readonly inputs: boolean | ReadonlySet<string>
-  /** What stands where a result was. */
-  readonly placeholder: string
-}
-
-const DEFAULT_TRIGGER = { type: 'input_tokens', value: 100_000 } as const
+const DEFAULT_TRIGGER = 100_000
 const DEFAULT_KEEP = 3
-
-export function toolClearingOf(edit: Readonly<Record<string, unknown>>, placeholder: string): ToolClearing {
-  const { trigger, keep, clear_at_least: atLeast, exclude_tools: exclude, clear_tool_inputs: inputs } = edit
-  return {
-    trigger: isTrigger(trigger) ? trigger : DEFAULT_TRIGGER,
-    keep: amountOf(keep) ?? DEFAULT_KEEP,
-    clearAtLeast: amountOf(atLeast) ?? 0,
-    exclude: new Set(Array.isArray(exclude) ? exclude : []),
-    inputs: Array.isArray(inputs) ? new Set(inputs) : inputs === true,
-    placeholder,
-  }
-}
-
-function isTrigger(value: unknown): value is ToolClearing['trigger'] {
-  return isObject(value) && typeof value.value === 'number'
-}
 
 function amountOf(amount: unknown): number | undefined {
   return isObject(amount) && typeof amount.value === 'number' ? amount.value : undefined
 }
 
-export interface ToolsCleared {
-  readonly pieces: readonly Piece[]
-  readonly toolUses: number
-  readonly tokens: number
-}
-
-export interface Measure {
-  /** Tokens of the prompt as it stands. */
-  readonly inputTokens: number
-  readonly costOf: (piece: Piece) => number
-}
-
-export function clearToolUses(
-  pieces: readonly Piece[],
-  clearing: ToolClearing,
-  measure: Measure,
-): ToolsCleared {
-  const unchanged = { pieces, toolUses: 0, tokens: 0 }
+/** Replaces the oldest results by the placeholder; null if the trigger is not reached or too little would be cleared. */
+function toolEdit(edit: Edit, pieces: readonly Piece[], input: EditInput): Done | null {
+  const { trigger, exclude_tools: exclude } = edit
   const calls = pieces.filter(({ block }) => block.type === 'tool_use')
-  const reached = clearing.trigger.type === 'tool_uses' ? calls.length : measure.inputTokens
-  if (reached <= clearing.trigger.value) return unchanged
-  const old = calls.slice(0, Math.max(0, calls.length - clearing.keep))
-  const cleared = new Map(
+  const countsCalls = isObject(trigger) && trigger.type === 'tool_uses'
+  const reached = countsCalls ? calls.length : input.measure(pieces)
+  if (reached <= (amountOf(trigger) ?? DEFAULT_TRIGGER)) return null
+  const excluded = new Set<unknown>(Array.isArray(exclude) ? exclude : [])
+  const old = calls.slice(0, Math.max(0, calls.length - (amountOf(edit.keep) ?? DEFAULT_KEEP)))
+  const names = new Map(
     old
-      .filter(({ block }) => !clearing.exclude.has(textField(block, 'name')))
-      .map(({ block }) => [textField(block, 'id'), textField(block, 'name')]),
+      .map(({ block }) => [textField(block, 'id'), textField(block, 'name')] as const)
+      .filter(([, name]) => !excluded.has(name)),
   )
-  const changed = pieces.map((piece) => clearPiece(piece, clearing, { cleared, costOf: measure.costOf }))
-  return countCleared(pieces, changed, { measure, least: clearing.clearAtLeast }) ?? unchanged
+  const changed = pieces.map((piece) => clearPiece(piece, edit, names, input))
+  const cleared = new Set<string>()
+  let tokens = 0
+  for (const [index, piece] of changed.entries()) {
+    const original = pieces[index]
+    if (original === undefined || original === piece) continue
+    tokens += input.costOf(original) - input.costOf(piece)
+    cleared.add(textField(original.block, original.block.type === 'tool_use' ? 'id' : 'tool_use_id'))
+  }
+  if (cleared.size === 0 || tokens < (amountOf(edit.clear_at_least) ?? 0)) return null
+  return {
+    pieces: changed,
+    applied: {
+      type: 'clear_tool_uses_20250919',
+      cleared_tool_uses: cleared.size,
+      cleared_input_tokens: tokens,
+    },
+  }
 }
 
-interface Clearing {
-  readonly cleared: ReadonlyMap<string, string>
-  readonly costOf: (piece: Piece) => number
-}
-
-function clearPiece(piece: Piece, clearing: ToolClearing, { cleared, costOf }: Clearing): Piece {
+/** `names`: the tools of the calls to clear, by call id. A result smaller than the placeholder stays. */
+function clearPiece(
+  piece: Piece,
+  { clear_tool_inputs: inputs }: Edit,
+  names: ReadonlyMap<string, string>,
+  { placeholder, costOf }: EditInput,
+): Piece {
   const { block } = piece
-  if (block.type === 'tool_result' && cleared.has(textField(block, 'tool_use_id'))) {
-    const empty = { ...piece, block: { ...block, content: clearing.placeholder } }
+  if (block.type === 'tool_result' && names.has(textField(block, 'tool_use_id'))) {
+    const empty = { ...piece, block: { ...block, content: placeholder } }
     return costOf(empty) < costOf(piece) ? empty : piece
   }
-  const name = block.type === 'tool_use' ? cleared.get(textField(block, 'id')) : undefined
-  if (name === undefined || !clearsInput(clearing.inputs, name)) return piece
-  return { ...piece, block: { ...block, input: {} } }
+  const name = block.type === 'tool_use' ? names.get(textField(block, 'id')) : undefined
+  const clearsInput = name !== undefined && (Array.isArray(inputs) ? inputs.includes(name) : inputs === true)
+  return clearsInput ? { ...piece, block: { ...block, input: {} } } : piece
 }
 
-function clearsInput(inputs: ToolClearing['inputs'], name: string): boolean {
-  return typeof inputs === 'boolean' ? inputs : inputs.has(name)
-}
-
-function countCleared(
-  before: readonly Piece[],
-  after: readonly Piece[],
-  { measure, least }: { readonly measure: Measure; readonly least: number },
-): ToolsCleared | null {
-  const touched = new Set<string>()
-  let tokens = 0
-  for (const [index, piece] of after.entries()) {
-    const was = before[index]
-    if (was === undefined || was === piece) continue
-    tokens += measure.costOf(was) - measure.costOf(piece)
-    touched.add(textField(was.block, was.block.type === 'tool_use' ? 'id' : 'tool_use_id'))
-  }
-  if (touched.size === 0 || tokens < least) return null
-  return { pieces: after, toolUses: touched.size, tokens }
-}
-
-// System messages for one turn only: in the request for ever, before the model until the person speaks again.
-
+/** Drops system messages with `clear_at: next_user_message` that a user message has followed. */
 export function withoutCleared(
   pieces: readonly Piece[],
   messages: readonly MessageParam[],
@@ -266,35 +206,28 @@ export function withoutCleared(
   )
 }
 
-// An extension, off unless asked for: deleting results from the cached prefix without touching the messages.
-// Undocumented at the provider. A `cache_edits` block names results by their `cache_reference`; a deletion
-// takes effect where the result is read from the cache, and the prefix stays what it was to the key.
+// Cached clearing, an undocumented extension that is off by default: a `cache_edits` block deletes tool results from
+// the cached prefix by their `cache_reference`, without changing the messages or the cache key.
 
 export interface CacheDeletions {
-  /** The conversation without the blocks that ask for deletions. */
+  /** The conversation without its `cache_edits` blocks. */
   readonly pieces: readonly Piece[]
-  /** References to delete. */
+  /** The `cache_reference`s to delete. */
   readonly references: ReadonlySet<string>
 }
 
-export type DeletionOutcome =
-  | ({ readonly ok: true } & CacheDeletions)
-  | { readonly ok: false; readonly refusal: Refusal }
-
-export function readDeletions(pieces: readonly Piece[]): DeletionOutcome {
-  const asking = pieces.filter(({ block }) => block.type === 'cache_edits')
-  if (asking.length === 0) return { ok: true, pieces, references: new Set() }
+/** Fails if a reference to delete does not occur in the conversation. */
+export function readDeletions(pieces: readonly Piece[]): ApiResult<CacheDeletions> {
+  const edits = pieces.filter(({ block }) => block.type === 'cache_edits')
+  if (edits.length === 0) return { ok: true, pieces, references: new Set() }
   const known = new Set(pieces.map(({ block }) => textField(block, 'cache_reference')))
   const references = new Set<string>()
-  for (const piece of asking) {
+  for (const piece of edits) {
     for (const reference of referencesOf(piece)) {
       if (!known.has(reference))
-        return {
-          ok: false,
-          refusal: invalid(
-            `${pathOf(piece)}: no \`tool_result\` with cache_reference \`${reference}\` was found`,
-          ),
-        }
+        return reject(
+          invalid(`${pathOf(piece)}: no \`tool_result\` with cache_reference \`${reference}\` was found`),
+        )
       references.add(reference)
     }
   }
@@ -309,7 +242,7 @@ function referencesOf({ block }: Piece): readonly string[] {
   )
 }
 
-/** Tokens that leave the prefix: those of deleted results among the first `count` pieces, which were read. */
+/** Tokens of the deleted results among the first `count` blocks, which are those read from the cache. */
 export function deletedTokens(
   deletions: CacheDeletions,
   count: number,

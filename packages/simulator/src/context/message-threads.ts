@@ -1,16 +1,17 @@
 /**
- * Message threads: the provider keeps the conversation for a short while, and a request sends only what is
- * new. Each response can be continued once, within five minutes, with the same settings it began with.
+ * Message threads: the provider stores the conversation, and a request sends only the new messages. A response can
+ * be continued once, within five minutes, with unchanged settings.
  */
 
-import type { Scope } from '../prompt-cache/cache-key.ts'
-import { type Refusal, refusal } from '../protocol/answer.ts'
+import { type Scope, sameScope } from '../prompt-cache/cache-key.ts'
+import { type ApiResult, coded, type Refusal, refusal, reject } from '../protocol/answer.ts'
 import { isObject, type MessageParam, type MessagesBody } from '../protocol/api.ts'
 import { editsOf } from '../validation/edit-rules.ts'
+import { keepsAll } from './context-edits.ts'
 
 const LIFETIME_MS = 300_000
 
-/** Fields that stay as they were for the life of a thread. */
+/** Fields that cannot change within a thread. */
 const FIXED = [
   'model',
   'thinking',
@@ -29,10 +30,6 @@ interface Thread {
   readonly state: 'open' | 'continuing' | 'continued'
 }
 
-export type ThreadOutcome =
-  | { readonly ok: true; readonly body: MessagesBody; readonly continues: string | null }
-  | { readonly ok: false; readonly refusal: Refusal }
-
 export interface ThreadRequest {
   readonly body: MessagesBody
   readonly scope: Scope
@@ -41,27 +38,26 @@ export interface ThreadRequest {
 }
 
 export interface Threads {
-  /** The whole conversation, where the request continues one. */
-  resolve(request: ThreadRequest): ThreadOutcome
-  /** Keeps the conversation under the id of its response. */
+  /** The request with the whole conversation. `continues` is the id of the response that it continues. */
+  resolve(request: ThreadRequest): ApiResult<{ body: MessagesBody; continues: string | null }>
+  /** Stores the conversation under the id of its response. */
   keep(request: ThreadRequest, response: { readonly id: string; readonly message: MessageParam }): void
-  /** The continuation came to nothing: the response can be continued again. */
+  /** Called when a continuation fails: the response can be continued again. */
   release(previous: string | null): void
 }
 
 export function createThreads(): Threads {
   const threads = new Map<string, Thread>()
 
-  /** Threads are kept in the order they end, so the first that lives ends the sweep. */
-  function set(id: string, thread: Thread, now: number): void {
-    for (const [old, { expiresAt }] of threads) {
+  /** The map is in the order of expiry, so the first thread that is not expired ends the loop. */
+  function deleteExpired(now: number): void {
+    for (const [id, { expiresAt }] of threads) {
       if (now < expiresAt) break
-      threads.delete(old)
+      threads.delete(id)
     }
-    threads.set(id, thread)
   }
 
-  function mark(id: string, state: Thread['state']): void {
+  function setState(id: string, state: Thread['state']): void {
     const thread = threads.get(id)
     if (thread !== undefined) threads.set(id, { ...thread, state })
   }
@@ -72,50 +68,41 @@ export function createThreads(): Threads {
       const thread = body.thread
       if (!isObject(thread)) return { ok: true, body, continues: null }
       const unsupported = unsupportedIn(body)
-      if (unsupported.length > 0) return { ok: false, refusal: unsupportedRequest(unsupported) }
+      if (unsupported.length > 0) return reject(unsupportedRequest(unsupported))
       if (thread.type !== 'continue') return { ok: true, body, continues: null }
       const id = String(thread.previous_message_id)
       const found = threads.get(id)
       if (found === undefined || now >= found.expiresAt || !sameScope(found.scope, request.scope))
-        return { ok: false, refusal: notFound(id) }
-      const refused = refusalOf(found, request)
-      if (refused !== null) return { ok: false, refusal: refused }
-      mark(id, 'continuing')
+        return reject(notFound(id))
+      const error = refusalOf(found, request)
+      if (error !== null) return reject(error)
+      setState(id, 'continuing')
       return { ok: true, body: joined(found.body, body), continues: id }
     },
     keep({ body, scope, betas, now }, response) {
       const thread = body.thread
       if (!isObject(thread)) return
-      if (thread.type === 'continue') mark(String(thread.previous_message_id), 'continued')
-      const messages = [...body.messages, response.message]
-      const expiresAt = now + LIFETIME_MS
-      set(
-        response.id,
-        {
-          scope,
-          body: { ...body, messages },
-          betas: betaList(betas),
-          expiresAt,
-          state: 'open',
-        },
-        now,
-      )
+      if (thread.type === 'continue') setState(String(thread.previous_message_id), 'continued')
+      deleteExpired(now)
+      threads.set(response.id, {
+        scope,
+        body: { ...body, messages: [...body.messages, response.message] },
+        betas: betaList(betas),
+        expiresAt: now + LIFETIME_MS,
+        state: 'open',
+      })
     },
     release: (previous) => {
-      if (previous !== null && threads.get(previous)?.state === 'continuing') mark(previous, 'open')
+      if (previous !== null && threads.get(previous)?.state === 'continuing') setState(previous, 'open')
     },
   }
-}
-
-function sameScope(one: Scope, other: Scope): boolean {
-  return one.organization === other.organization && one.workspace === other.workspace
 }
 
 function betaList(betas: ReadonlySet<string>): string {
   return [...betas].sort().join(',')
 }
 
-/** What is new behind what is kept; `system` and `tools` are the thread's own. */
+/** The stored messages and the new ones; `system` and `tools` are those stored. */
 function joined(kept: MessagesBody, body: MessagesBody): MessagesBody {
   return {
     ...body,
@@ -134,53 +121,37 @@ function unsupportedIn(body: MessagesBody): readonly string[] {
   ]
 }
 
-function keepsAll(keep: unknown): boolean {
-  return keep === 'all' || (isObject(keep) && keep.type === 'all')
-}
-
 function refusalOf(found: Thread, { body, betas }: ThreadRequest): Refusal | null {
   if (found.state === 'continued')
-    return thread(
+    return coded(
       'thread_already_continued',
       'This response has already been continued. Continue from the newest response of the thread.',
     )
   if (found.state === 'continuing')
-    return thread('thread_continue_in_flight', 'Another request is still continuing this response.')
+    return coded('thread_continue_in_flight', 'Another request is still continuing this response.')
   const differing = differingFields(found, body, betas)
   return differing.length === 0
     ? null
-    : thread(
+    : coded(
         'thread_fingerprint_mismatch',
         `differing fields: ${differing.join(', ')}. Send the stored values, or start a new thread with the full conversation.`,
       )
 }
 
 function differingFields(found: Thread, body: MessagesBody, betas: ReadonlySet<string>): readonly string[] {
-  const same = (name: string): boolean => text(found.body[name]) === text(body[name])
-  const kept = (name: string): boolean => body[name] === undefined || same(name)
+  const differs = (name: string): boolean =>
+    JSON.stringify(found.body[name] ?? null) !== JSON.stringify(body[name] ?? null)
   return [
-    ...FIXED.filter((name) => !same(name)),
-    ...['system', 'tools'].filter((name) => !kept(name)),
+    ...FIXED.filter(differs),
+    // These two may be left out of a continuation.
+    ...['system', 'tools'].filter((name) => body[name] !== undefined && differs(name)),
     ...(found.betas === betaList(betas) ? [] : ['anthropic-beta']),
   ]
 }
 
-function text(value: unknown): string {
-  return JSON.stringify(value ?? null)
-}
-
-function thread(code: string, message: string): Refusal {
-  return refusal(400, message, { error_code: code })
-}
-
 function notFound(id: string): Refusal {
-  return refusal(
-    404,
-    `No thread was found for \`${id}\`. Send the full conversation with \`thread: {"type": "create"}\`.`,
-    {
-      error_code: 'thread_not_found',
-    },
-  )
+  const message = `No thread was found for \`${id}\`. Send the full conversation with \`thread: {"type": "create"}\`.`
+  return refusal(404, message, { error_code: 'thread_not_found' })
 }
 
 function unsupportedRequest(unsupported: readonly string[]): Refusal {

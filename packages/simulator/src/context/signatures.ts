@@ -1,16 +1,17 @@
 /**
- * Signatures: what the provider puts into a block so that it can tell later what the block was made of. Each
- * is text that only this simulator (this seed) can have written, so one that was cut or changed is noticed.
+ * Signatures of thinking and compaction blocks. A signature contains what the block was created from, and only a
+ * simulator with the same seed can have written it, so a truncated or altered one is rejected. The fields of the
+ * signed content are part of response bodies: renaming one changes them.
  */
 import { type Block, isObject, textField } from '../protocol/api.ts'
 import { digest, type Ids, keyedDigest } from '../protocol/clock-and-ids.ts'
 import { textTokens } from '../protocol/tokenizer.ts'
 
-/** The prefix a block is bound to, in the three parts that an error can name. */
-export interface PrefixMark {
+/** Hashes of the prefix that a block is bound to, in the three parts that an error can name. */
+interface PrefixMark {
   readonly system: string
   readonly tools: string
-  /** Chain of the messages before the block's own turn, thinking left out. */
+  /** Chain of the messages before the turn of the block, without thinking. */
   readonly messages: string
 }
 
@@ -19,15 +20,17 @@ export interface ThinkingSeal extends PrefixMark {
   readonly id: string
   readonly model: string
   readonly organization: string
-  /** What was thought, in tokens; the text shown of it may be empty. */
+  /** Tokens of the whole thinking, which may be longer than the visible text. */
   readonly tokens: number
+  /** Hash of the visible text. */
   readonly shown: string
-  /** The thinking that came before it in the conversation. */
+  /** Id of the thinking block before it in the conversation. */
   readonly previous: string | null
-  /** The compaction block the conversation began with when it was thought. */
+  /** Id of the compaction block that the conversation began with at the time. */
   readonly behind: string | null
-  /** Its response, and how many thinking blocks that has. */
+  /** Id of its response. */
   readonly response: string
+  /** Number of thinking blocks in that response. */
   readonly of: number
 }
 
@@ -35,20 +38,22 @@ export interface CompactionSeal extends PrefixMark {
   readonly kind: 'compaction'
   readonly id: string
   readonly organization: string
+  /** Hashes of the block's `content` and `tool_changes`. */
   readonly content: string
   readonly toolChanges: string
-  /** Made by a model that preserves thinking: kept turns go on from where the summarised ones ended. */
+  /** The model binds thinking to its prefix, and turns kept after the block continue the summarized prefix. */
   readonly preserves: boolean
+  /** Role of the last summarized message. */
   readonly lastRole: string
-  /** Blocks that this one has replaced. */
+  /** Ids of the compaction blocks that this one replaced. */
   readonly replaced: readonly string[]
 }
 
-export type Seal = ThinkingSeal | CompactionSeal
+type Seal = ThinkingSeal | CompactionSeal
 
 export interface Sealer {
   seal(value: Seal): string
-  /** Null for text this sealer did not write. */
+  /** The signed content; null if this signer did not write the text. */
   open(text: string): Seal | null
 }
 
@@ -62,7 +67,7 @@ export function createSealer(seed: string): Sealer {
   function read(text: string): Seal | null {
     const plain = Buffer.from(text, 'base64').toString('utf8')
     const body = plain.slice(CODE_LENGTH)
-    // Decoding forgives stray characters; a signature is what was sent, to the letter.
+    // Decoding base64 ignores stray characters, but a signature must be exactly what was sent.
     if (Buffer.from(plain).toString('base64') !== text) return null
     if (keyedDigest(key, body) !== plain.slice(0, CODE_LENGTH)) return null
     return asSeal(JSON.parse(body))
@@ -84,15 +89,15 @@ export function createSealer(seed: string): Sealer {
   }
 }
 
-/** The code in front vouches that a sealer wrote it, so the kind is all there is to check. */
+/** The keyed hash in front proves that a signer wrote the content, so only its kind is checked. */
 function asSeal(value: unknown): Seal | null {
   if (!isObject(value) || (value.kind !== 'thinking' && value.kind !== 'compaction')) return null
   return value as unknown as Seal
 }
 
 /**
- * Real signatures grow with what was thought: about 0.205 tokens a character, less 38. Ours are filled up to
- * that length with spaces, which JSON ignores, so that the rule works on them too.
+ * The length of a real signature tells how much was thought: about 0.205 tokens per character, minus 38. The
+ * simulator pads its own with spaces, which JSON ignores, so that clients can estimate in the same way.
  */
 function padded(json: string, tokens: number): string {
   const characters = (tokens + 38) / 0.205
@@ -100,13 +105,7 @@ function padded(json: string, tokens: number): string {
   return json.padEnd(bytes, ' ')
 }
 
-export function textMark(text: string): string {
-  return digest(text)
-}
-
-// Sealing what a model has thought: the text that may be shown, and the signature that carries the rest.
-
-export interface SealingInput {
+interface SealingInput {
   readonly blocks: readonly Block[]
   readonly mark: PrefixMark
   readonly model: string
@@ -117,7 +116,7 @@ export interface SealingInput {
   readonly display: 'summarized' | 'omitted'
 }
 
-/** The blocks with every thought signed; text of thinking is left out where it is not to be shown. */
+/** Signs every unsigned thinking block. With `display: 'omitted'` the text of thinking is removed. */
 export function sealThinking(input: SealingInput, sealer: Sealer, ids: Ids): readonly Block[] {
   const of = input.blocks.filter(isUnsigned).length
   let { previous } = input
@@ -126,17 +125,14 @@ export function sealThinking(input: SealingInput, sealer: Sealer, ids: Ids): rea
     const thought = textField(block, block.type === 'thinking' ? 'thinking' : 'data')
     const shown = block.type === 'thinking' && input.display === 'summarized' ? thought : ''
     const id = ids.next('thk')
-    const { system, tools, messages } = input.mark
     const signature = sealer.seal({
       kind: 'thinking',
       id,
-      system,
-      tools,
-      messages,
+      ...input.mark,
       model: input.model,
       organization: input.organization,
       tokens: textTokens(thought),
-      shown: textMark(shown),
+      shown: digest(shown),
       previous,
       behind: input.behind,
       response: input.response,

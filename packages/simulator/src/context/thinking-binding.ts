@@ -1,9 +1,10 @@
 /**
- * Thinking sent back: was it written here, may this model read it, and is everything before it still what it
- * was? Depending on account and request a block that fails is an error, is dropped, or is let through.
+ * Checks of thinking blocks that a client sends back: the signature, whether this model may read the block, and
+ * whether the prefix before it is unchanged. Depending on account and request, a failed check rejects the request,
+ * drops the block, or lets it pass.
  */
 
-import { invalid, type Refusal } from '../protocol/answer.ts'
+import { type ApiResult, invalid, type Refusal, reject } from '../protocol/answer.ts'
 import {
   BETA,
   type Block,
@@ -14,28 +15,29 @@ import {
   pathOf,
   textField,
 } from '../protocol/api.ts'
+import { digest } from '../protocol/clock-and-ids.ts'
 import { canRead, type ModelTable, type SimulatedModel } from '../protocol/models.ts'
-import { type Sealer, type ThinkingSeal, textMark } from './signatures.ts'
+import type { Sealer, ThinkingSeal } from './signatures.ts'
 import { changeSentence, type PrefixWalker, type Walk } from './thinking-prefix.ts'
 
 export interface BindingSettings {
-  /** Accounts from before the check was made the rule see it only where the request asks. */
+  /** Reject thinking after a changed prefix. For older accounts the provider does so only if the request sets it. */
   readonly enforced: boolean
-  /** Thinking whose shown text was edited in the newest response: the pages say error, some have seen it pass. */
+  /** Thinking of the newest response whose visible text was edited. The documentation says error; it has been seen to pass. */
   readonly editedText: 'error' | 'allow'
   /** Signatures that this simulator did not write, such as those of a recorded session. */
   readonly foreignSignatures: 'error' | 'allow'
 }
 
-export interface BindingInput {
+interface BindingInput {
   readonly body: MessagesBody
   readonly pieces: readonly Piece[]
-  /** Worked out only where there is thinking to check. */
+  /** Lazy, because most requests have no thinking to check. */
   readonly walk: () => Walk
   readonly model: SimulatedModel
   readonly organization: string
   readonly betas: ReadonlySet<string>
-  /** The compaction block the request begins with and those it replaced. */
+  /** Ids of the compaction block that the request begins with and of those it replaced, and null. */
   readonly behind: readonly (string | null)[]
 }
 
@@ -45,30 +47,24 @@ export interface Transformation {
   readonly reason: BindingReason
 }
 
-export type BindingReason =
-  | 'organization_binding_mismatch'
-  | 'model_binding_mismatch'
-  | 'prefix_binding_mismatch'
+type BindingReason = 'organization_binding_mismatch' | 'model_binding_mismatch' | 'prefix_binding_mismatch'
 
-export type BindingOutcome =
-  | { readonly ok: false; readonly refusal: Refusal }
-  | {
-      readonly ok: true
-      readonly pieces: readonly Piece[]
-      readonly transformations: readonly Transformation[]
-      /** The thinking that a new block would follow. */
-      readonly last: string | null
-    }
+export type BindingOutcome = ApiResult<{
+  /** The conversation without the dropped blocks. */
+  pieces: readonly Piece[]
+  transformations: readonly Transformation[]
+  /** Id of the last valid thinking block, which new thinking follows. */
+  last: string | null
+}>
 
-export interface BindingPorts {
+interface BindingPorts {
   readonly sealer: Sealer
   readonly walker: PrefixWalker
   readonly models: ModelTable
   readonly settings: BindingSettings
 }
 
-type Mode = 'error' | 'drop' | 'allow'
-
+/** Checks every thinking block of the conversation. Fails with the first block that is not allowed to pass. */
 export function checkBinding(input: BindingInput, ports: BindingPorts): BindingOutcome {
   const { pieces } = input
   const mode = modeOf(input, ports.settings)
@@ -81,11 +77,10 @@ export function checkBinding(input: BindingInput, ports: BindingPorts): BindingO
       continue
     }
     const seal = openSeal(piece.block, ports.sealer)
-    if (seal === null && ports.settings.foreignSignatures === 'error')
-      return { ok: false, refusal: badSignature(piece) }
+    if (seal === null && ports.settings.foreignSignatures === 'error') return reject(badSignature(piece))
     const reason = seal === null ? null : reasonAgainst({ seal, index, last }, input, ports)
     if (reason === 'prefix_binding_mismatch' && mode === 'error' && seal !== null)
-      return { ok: false, refusal: mismatch({ piece, seal, index, last }, input, ports) }
+      return reject(mismatch(piece, { seal, index, last }, input, ports.walker))
     const dropped = reason !== null && (reason !== 'prefix_binding_mismatch' || mode === 'drop')
     if (reason !== null)
       transformations.push({
@@ -99,17 +94,18 @@ export function checkBinding(input: BindingInput, ports: BindingPorts): BindingO
   return { ok: true, pieces: kept.length === pieces.length ? pieces : kept, transformations, last }
 }
 
+/** The signed content of a thinking block; null if the signature is not valid. */
 export function openSeal(block: Block, sealer: Sealer): ThinkingSeal | null {
   const text = textField(block, block.type === 'thinking' ? 'signature' : 'data')
   const seal = sealer.open(text)
   return seal?.kind === 'thinking' ? seal : null
 }
 
-function modeOf({ body }: BindingInput, settings: BindingSettings): Mode {
+function modeOf({ body }: BindingInput, settings: BindingSettings): 'error' | 'drop' | 'allow' {
   const binding: unknown = body.thinking?.block_binding
-  const asked = isObject(binding) ? binding.prefix_mismatch_behavior : undefined
-  if (asked === 'drop_block') return 'drop'
-  return asked === 'error' || settings.enforced ? 'error' : 'allow'
+  const behavior = isObject(binding) ? binding.prefix_mismatch_behavior : undefined
+  if (behavior === 'drop_block') return 'drop'
+  return behavior === 'error' || settings.enforced ? 'error' : 'allow'
 }
 
 interface Checked {
@@ -118,7 +114,7 @@ interface Checked {
   readonly last: string | null
 }
 
-/** The first check it fails, in the provider's order. */
+/** The first check that fails, in the order of the provider. */
 function reasonAgainst(checked: Checked, input: BindingInput, ports: BindingPorts): BindingReason | null {
   const { seal } = checked
   const { model, organization } = input
@@ -146,15 +142,15 @@ function badSignature(piece: Piece): Refusal {
 }
 
 function mismatch(
-  checked: Checked & { readonly piece: Piece },
+  piece: Piece,
+  { seal, index }: Checked,
   input: BindingInput,
-  ports: BindingPorts,
+  walker: PrefixWalker,
 ): Refusal {
-  const { piece } = checked
   const header = input.betas.has(BETA.thinkingBinding)
     ? []
     : [`That setting requires the \`${BETA.thinkingBinding}\` value in the \`anthropic-beta\` header.`]
-  const changed = changeSentence({ ...checked, walk: input.walk(), pieces: input.pieces }, ports.walker)
+  const changed = changeSentence({ seal, index, walk: input.walk(), pieces: input.pieces }, walker)
   const sentences = [
     `${badSignature(piece).message}. The block is bound to a different conversation.`,
     'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".',
@@ -164,16 +160,13 @@ function mismatch(
   return invalid(sentences.join(' '))
 }
 
-/**
- * The newest response must come back as it was: its thinking whole and with the text it had. Older ones may
- * lose theirs.
- */
+/** The thinking of the newest response must come back complete and unedited. Older responses may lose theirs. */
 export function checkNewestResponse(input: BindingInput, ports: BindingPorts): Refusal | null {
   if (ports.settings.editedText === 'allow') return null
   const newest = newestThinking(input.pieces, ports.sealer)
   for (const { piece, seal } of newest) {
     const shown = piece.block.type === 'thinking' ? textField(piece.block, 'thinking') : ''
-    if (textMark(shown) !== seal.shown || newest.length < seal.of)
+    if (digest(shown) !== seal.shown || newest.length < seal.of)
       return invalid(
         `${pathOf(piece)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`,
       )
@@ -186,7 +179,7 @@ interface SealedPiece {
   readonly seal: ThinkingSeal
 }
 
-/** The thinking of the newest response in the conversation, as far as it is still there. */
+/** The remaining thinking blocks of the newest response. */
 function newestThinking(pieces: readonly Piece[], sealer: Sealer): readonly SealedPiece[] {
   const end = pieces.findLastIndex((piece) => piece.role === 'assistant')
   const start = pieces.findLastIndex((piece, index) => index < end && piece.role !== 'assistant')

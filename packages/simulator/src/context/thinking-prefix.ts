@@ -1,9 +1,10 @@
 /**
- * The prefix that thinking is bound to: `system`, the tools that are not deferred, and every earlier message
- * as the client sent it, thinking left out. Walked in a tree of its own, so that a mismatch can say where.
+ * The prefix that thinking is bound to: `system`, the tools that are not deferred, and all earlier messages as the
+ * client sent them, without thinking. It has its own prompt tree, so that an error can name the first difference.
  */
 
 import { isOffered } from '../prompt-cache/cache-key.ts'
+import { toolBlock, zoneOf } from '../prompt-cache/prompt.ts'
 import type { PromptNode, PromptTree, Zone } from '../prompt-cache/prompt-tree.ts'
 import {
   type Block,
@@ -17,28 +18,29 @@ import {
 import type { CompactionSeal, ThinkingSeal } from './signatures.ts'
 
 export interface Walk {
+  /** Chains of the system prompt and of the tools. */
   readonly system: string
   readonly tools: string
-  /** Of each piece, by its index: the prefix its turn began behind. Thinking has one too. */
+  /** For each block of the request, thinking included: the prefix before its turn. */
   readonly before: readonly PromptNode[]
-  /** What a thought that comes now is bound to: all that stands before the model's turn. */
+  /** The prefix that new thinking is bound to: everything before the current assistant turn. */
   readonly end: PromptNode
-  /** Behind everything that was sent. */
+  /** The prefix after all messages. */
   readonly behindAll: PromptNode
 }
 
-/** Where a conversation goes on from when its first block stands for messages that are no longer there. */
-export interface Resumption {
+/** A conversation whose first block is a signed compaction block. */
+interface Resumption {
   readonly seal: CompactionSeal
-  /** Index of the piece that holds the block. */
+  /** Index of the compaction block among the request's blocks. */
   readonly at: number
 }
 
 export interface PrefixWalker {
   walk(body: MessagesBody, pieces: readonly Piece[], resumption: Resumption | null): Walk
-  /** What is behind a threshold's block: the block, and nothing before it. */
+  /** The prefix after the block of a threshold compaction, which nothing precedes. */
   restart(block: Block): PromptNode
-  /** The node a chain was signed with, while it is remembered. */
+  /** The node with this chain, if it was remembered and not dropped since. */
   remembered(chain: string): PromptNode | undefined
   remember(node: PromptNode): void
 }
@@ -66,12 +68,11 @@ export function createPrefixWalker(tree: PromptTree): PrefixWalker {
     walk(body, pieces, resumption) {
       const front = {
         system: chainOf(tree, 'system', blocksOf(body.system)),
-        tools: chainOf(tree, 'tools', toolBlocks(body)),
+        tools: chainOf(tree, 'tools', (body.tools ?? []).filter(isOffered).map(toolBlock)),
       }
-      const first = resumption === null ? null : pieces[resumption.at + 1]
-      const follows = resumption !== null && goesOn(resumption.seal, front, first ?? undefined)
+      const follows = resumption !== null && goesOn(resumption.seal, front, pieces[resumption.at + 1])
       const start = follows ? resume(resumption.seal.messages) : null
-      return { ...front, ...walkMessages(tree, pieces, { resumption, start }) }
+      return { ...front, ...walkMessages(tree, pieces, resumption, start) }
     },
   }
 }
@@ -82,13 +83,12 @@ function chainOf(tree: PromptTree, zone: Zone, blocks: Iterable<Block>): string 
   return node.chain
 }
 
-interface Front {
-  readonly system: string
-  readonly tools: string
-}
-
-/** Whether the turns kept behind a block go on from where the summarised ones ended. */
-function goesOn(seal: CompactionSeal, front: Front, kept: Piece | undefined): boolean {
+/** Whether the turns after a compaction block continue the prefix that was summarized. */
+function goesOn(
+  seal: CompactionSeal,
+  front: Pick<Walk, 'system' | 'tools'>,
+  kept: Piece | undefined,
+): boolean {
   return (
     seal.preserves &&
     seal.system === front.system &&
@@ -97,16 +97,12 @@ function goesOn(seal: CompactionSeal, front: Front, kept: Piece | undefined): bo
   )
 }
 
-interface Start {
-  readonly resumption: Resumption | null
-  /** Where kept turns go on from; null where the conversation begins at the block. */
-  readonly start: PromptNode | null
-}
-
+/** `start`: the prefix that the turns after the compaction block continue; null if the conversation begins there. */
 function walkMessages(
   tree: PromptTree,
   pieces: readonly Piece[],
-  { resumption, start }: Start,
+  resumption: Resumption | null,
+  start: PromptNode | null,
 ): Pick<Walk, 'before' | 'end' | 'behindAll'> {
   const before: PromptNode[] = []
   let node = tree.root
@@ -118,7 +114,7 @@ function walkMessages(
     if (resumption !== null && index === resumption.at) {
       node = start ?? tree.place(tree.root, 'notice', { type: 'compaction', id: resumption.seal.id })
       turn = node
-      // Whoever speaks next begins a turn of its own, the model too.
+      // The next message begins a new turn, even if it is an assistant message.
       role = null
     } else if (startsAnew(piece.block)) {
       node = tree.place(tree.root, 'assistant', plain(piece.block))
@@ -129,38 +125,27 @@ function walkMessages(
   return { before, end: role === 'assistant' ? turn : node, behindAll: node }
 }
 
-/** The block of a threshold compaction: whatever stands before it no longer counts. */
+/** The block of a threshold compaction: blocks before it no longer count. */
 function startsAnew(block: Block): boolean {
   return block.type === 'compaction' && block.content != null && block.signature == null
 }
 
-function* toolBlocks(body: MessagesBody): Iterable<Block> {
-  for (const tool of body.tools ?? [])
-    if (isOffered(tool)) yield { ...tool, type: typeof tool.type === 'string' ? tool.type : 'custom' }
-}
-
-function zoneOf({ role }: Piece): Zone {
-  return role === 'system' ? 'notice' : role
-}
-
-/** A signed URL may rotate while the bytes behind it stay: what follows the `?` is not looked at. */
+/** The query of a signed URL may change while the file stays the same, so it is ignored. */
 function plain(block: Block): Block {
   const source: unknown = block.source
   if (!isObject(source) || typeof source.url !== 'string') return block
   return { type: block.type, source: { type: 'url', url: source.url.replace(/[?#].*$/, '') } }
 }
 
-// The sentence at the end of a binding error: what is different from when the block was made, as far as known.
-
-export interface Change {
+interface Change {
   readonly seal: ThinkingSeal
-  /** Index of the thinking among the pieces. */
+  /** Index of the thinking block among the request's blocks. */
   readonly index: number
-  readonly last: string | null
   readonly walk: Walk
   readonly pieces: readonly Piece[]
 }
 
+/** The last sentence of a binding error: what differs from when the block was created. Null if that is not known. */
 export function changeSentence(change: Change, walker: PrefixWalker): string | null {
   const { seal, walk, index } = change
   if (seal.system !== walk.system) return 'The `system` prompt differs from when this block was created.'
@@ -174,8 +159,7 @@ function messageSentence(change: Change, now: PromptNode, walker: PrefixWalker):
   const then = walker.remembered(change.seal.messages)
   if (then === undefined) return null
   const position = firstDifference(pathTo(then), pathTo(now))
-  const said = change.pieces.slice(0, change.index).filter(({ block }) => !isThinking(block))
-  const piece = said[position]
+  const piece = change.pieces.slice(0, change.index).filter(({ block }) => !isThinking(block))[position]
   return piece === undefined
     ? 'Content before this block is missing.'
     : `Content before this block differs from when it was created, first at \`${pathOf(piece)}\`.`

@@ -1,4 +1,4 @@
-/** Faults asked for ahead of time: on the next request, on the next few, on every third one. */
+/** Faults for requests to come: for the next one, for several, or for every third one; and the fault of a request. */
 import { isObject } from '../protocol/api.ts'
 import {
   count,
@@ -14,23 +14,23 @@ import { type ParsedFault, parseFault, readFault } from './parse-fault.ts'
 
 export interface ScheduledFault {
   readonly fault: Fault
-  /** On how many requests; default 1, or without end where `every` is given. */
+  /** How many requests it applies to. Default: 1, or no limit if `every` is given. */
   readonly times?: number
-  /** On every so-manieth request only. */
+  /** `3` applies it to every third request. */
   readonly every?: number
-  /** Requests that are let through first. */
+  /** Number of requests that pass first. */
   readonly skip?: number
 }
 
 export interface FaultSchedule {
   add(...scheduled: readonly ScheduledFault[]): void
   /**
-   * The fault of the next request. Of those that are due the oldest is used up, so that single faults come one
-   * after the other in the order they were asked for; each counts every request from the one after its asking.
+   * The fault of the next request. If several are due the oldest is used and the others wait, so that single faults
+   * apply in the order they were added. Each counts all requests after it was added.
    */
   shift(): Fault | null
   clear(): void
-  /** What is still to come, oldest first, with what is left of it. */
+  /** The remaining faults, oldest first, with their remaining counts. */
   readonly waiting: readonly ScheduledFault[]
 }
 
@@ -54,7 +54,7 @@ export function createFaultSchedule(): FaultSchedule {
   }
 }
 
-/** `skip` counts down to the next request it falls on. */
+/** `skip` counts down to the next request that it applies to. */
 function isDue(scheduled: ScheduledFault): boolean {
   return (scheduled.skip ?? (scheduled.every ?? 1) - 1) === 0
 }
@@ -74,7 +74,7 @@ const readSchedule = fieldsOf<ScheduledFault>({
   skip: count(0),
 })
 
-/** `{fault, times, every, skip}`, or a fault by itself for the next request. */
+/** `{fault, times, every, skip}`, or only a fault, which applies to the next request. */
 export const readScheduledFault: Reader<ScheduledFault> = (value, place) => {
   if (!isObject(value) || 'type' in value) {
     const fault = readFault(value, place)
@@ -87,11 +87,10 @@ export const readScheduledFault: Reader<ScheduledFault> = (value, place) => {
     : undefined
 }
 
-// A fault asked for from outside: in a header of the request itself, or ahead of it.
-
+/** Request header with a fault for this request, as text or JSON. */
 export const FAULT_HEADER = 'x-simulator-fault'
 
-/** The header wins, and what was asked for ahead of time then waits. A header that cannot be read is told of in words. */
+/** The fault of the header, otherwise the next scheduled one. Fails with a message if the header cannot be read. */
 export function requestedFault(
   headers: Readonly<Record<string, string>>,
   schedule: { shift(): Fault | null | undefined },
@@ -110,7 +109,7 @@ function parseJson(text: string): ParsedFault {
   return { ok: false, message: reading.problems.map(problemText).join('; ') }
 }
 
-/** Undefined where the text is no JSON. */
+/** Undefined if the text is not JSON. */
 export function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,3 +1,4 @@
+/** Faults: what can go wrong with an answer, as data, and how it changes the finished answer before it is sent. */
 import {
   type Answer,
   type AnswerPiece,
@@ -6,28 +7,25 @@ import {
   errorTypeOf,
 } from '../protocol/answer.ts'
 
-/**
- * What can go wrong with an answer, as data. A fault comes with the reply of a script, with a request header
- * or from the control endpoint; whichever way, it is applied to the finished answer, just before it is sent.
- */
+/** A fault comes from the reply of a script, from a request header, or from the control endpoint. */
 export type Fault =
   | StatusFault
-  /** Nothing for `ms`, then the answer. Cache entries become visible only when it begins. */
+  /** The answer begins after `ms`. Cache entries become visible only when it begins. */
   | { readonly type: 'slow-start'; readonly ms: number }
-  /** `bytes` at a time, `ms` apart. */
+  /** The answer arrives `bytes` at a time, with `ms` before each part. */
   | { readonly type: 'slow-drip'; readonly bytes: number; readonly ms: number }
-  /** The connection closes cleanly at the place, half-way where none is given, or inside a character near it. */
+  /** The connection closes cleanly at the place (default: half of the answer), or inside a multi-byte character near it. */
   | ({ readonly type: 'cut'; readonly insideCharacter?: boolean } & FaultPlace)
   | ErrorEventFault
-  /** The connection is torn down at the place, before the first byte where none is given. */
+  /** The connection is reset at the place (default: before the first byte). */
   | ({ readonly type: 'reset' } & FaultPlace)
-  /** Nothing more from the place on, and no end either, until the client gives up. */
+  /** Nothing is sent after the place (default: before the first byte), and the connection stays open. */
   | ({ readonly type: 'hang' } & FaultPlace)
-  /** All of them on one answer: slow and then cut, say. */
+  /** Several faults on one answer, such as a slow start and a cut. */
   | { readonly type: 'several'; readonly faults: readonly Fault[] }
 
-/** An error instead of the answer: 429, 500, 529, 413 … `retryAfter` in seconds. */
-export interface StatusFault {
+/** An error response instead of the answer. `retryAfter` is in seconds. */
+interface StatusFault {
   readonly type: 'status'
   readonly status: number
   readonly errorType?: string
@@ -37,25 +35,24 @@ export interface StatusFault {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-/** An `error` event after so many events of the stream, and then the end. */
-export interface ErrorEventFault {
+/** An `error` event after this many events of the stream, and then the end. */
+interface ErrorEventFault {
   readonly type: 'error-event'
   readonly afterEvents: number
   readonly errorType?: string
   readonly message?: string
 }
 
-/** Where in an answer: after so many bytes, or after so many events of the stream. Bytes win where both are given. */
+/** A place in an answer, in bytes or in events of the stream. `afterBytes` wins if both are given. */
 export interface FaultPlace {
   readonly afterBytes?: number
   readonly afterEvents?: number
 }
 
-// A fault laid over a finished answer. The answer of a fault is an answer like any other.
-
-/** Says what was done where it is not what was asked for to the letter. */
+/** Response header that describes what a fault did, if that is not exactly what was requested. */
 export const APPLIED_HEADER = 'x-simulator-fault-applied'
 
+/** The answer with the fault applied. A fault that cannot be applied leaves a note in `x-simulator-fault-applied`. */
 export function applyFault(answer: Answer, fault: Fault, requestId: string): Answer {
   switch (fault.type) {
     case 'status':
@@ -72,11 +69,13 @@ export function applyFault(answer: Answer, fault: Fault, requestId: string): Ans
     case 'error-event':
       return isStream(answer) ? withError(answer, fault) : errorInstead(answer, fault, requestId)
     case 'several':
-      return inOrder(fault.faults).reduce((made, each) => applyFault(made, each, requestId), answer)
+      return fault.faults
+        .toSorted((one, other) => ORDER.indexOf(one.type) - ORDER.indexOf(other.type))
+        .reduce((changed, each) => applyFault(changed, each, requestId), answer)
   }
 }
 
-/** What replaces the answer first, what ends it next, what only slows it last. */
+/** Faults that replace the answer come first, then those that end it, then those that slow it down. */
 const ORDER: readonly Fault['type'][] = [
   'several',
   'status',
@@ -88,27 +87,20 @@ const ORDER: readonly Fault['type'][] = [
   'slow-start',
 ]
 
-function inOrder(faults: readonly Fault[]): readonly Fault[] {
-  return faults.toSorted((one, other) => ORDER.indexOf(one.type) - ORDER.indexOf(other.type))
-}
-
 const half = (total: number): number => Math.floor(total / 2)
 const nothing = (): number => 0
 
-function placeIn(answer: Answer, place: FaultPlace, otherwise: (total: number) => number): number {
-  return bytesBefore(answer.pieces, place, otherwise)
-}
-
-/** Only a stream has events to count. */
+/** A place counted in events cannot be applied to a body that is not a stream. */
 function endedAt(answer: Answer, ending: Answer['ending'], place: FaultPlace): Answer {
   const countsEvents = place.afterBytes === undefined && (place.afterEvents ?? 0) > 0
   if (countsEvents && !isStream(answer)) return noted(answer, 'not applied: no stream')
-  const ended = endAt(answer, ending, placeIn(answer, place, ending === 'close' ? half : nothing))
+  const bytes = bytesBefore(answer.pieces, place, ending === 'close' ? half : nothing)
+  const ended = endAt(answer, ending, bytes)
   const note = noteBehind(answer, ending, place)
   return note === null ? ended : noted(ended, note)
 }
 
-/** What to say of a place at or behind the end: a cut has nothing to take away there, the others strike late. */
+/** The note for a place at or after the end, where a cut removes nothing and the other faults come at the end. */
 function noteBehind({ pieces }: Answer, ending: Answer['ending'], place: FaultPlace): string | null {
   const { afterBytes, afterEvents = 0 } = place
   const isBytes = afterBytes !== undefined
@@ -123,9 +115,9 @@ function endAt(answer: Answer, ending: Answer['ending'], bytes: number): Answer 
   return { ...answer, pieces: firstPieces(answer.pieces, bytes), ending }
 }
 
-/** None is put in where there is none: the answer is then cut at the place, and the header says so. */
+/** If the answer has no multi-byte character it is cut at the place, and the header says so. */
 function cutCharacter(answer: Answer, place: FaultPlace): Answer {
-  const from = placeIn(answer, place, half)
+  const from = bytesBefore(answer.pieces, place, half)
   const inside = insideCharacter(answer.pieces, from)
   if (inside !== null) return endAt(answer, 'close', inside)
   return noted(
@@ -140,7 +132,7 @@ function noted(answer: Answer, note: string): Answer {
 
 function statusAnswer(fault: StatusFault, requestId: string, { headers, pieces }: Answer): Answer {
   const { status, message = defaultMessage(status), details, retryAfter } = fault
-  // Scripts may play an error that no provider has; the envelope is the same.
+  // A script may use an error type that the provider does not have; the envelope is the same.
   const type = (fault.errorType ?? errorTypeOf(status)) as ErrorType
   const refused = { status, type, message, ...(details === undefined ? {} : { details }) }
   const wait = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
@@ -168,14 +160,14 @@ function isStream({ headers }: Answer): boolean {
   return headers['content-type']?.startsWith('text/event-stream') === true
 }
 
-/** Never behind the last event: a client that has seen the end reads no further. */
+/** Never after the last event: a client that has received the end stops reading. */
 function withError(answer: Answer, fault: ErrorEventFault): Answer {
   const { errorType = 'overloaded_error', message = 'Overloaded' } = fault
   const count = eventCount(answer.pieces)
   const afterEvents = Math.min(fault.afterEvents, Math.max(0, count - 1))
   const data = JSON.stringify({ type: 'error', error: { type: errorType, message } })
   const event = { bytes: bytesOf(`event: error\ndata: ${data}\n\n`), delayMs: 0 }
-  const before = firstPieces(answer.pieces, placeIn(answer, { afterEvents }, nothing))
+  const before = firstPieces(answer.pieces, bytesBefore(answer.pieces, { afterEvents }, nothing))
   const struck: Answer = { ...answer, pieces: [...before, event], ending: 'close' }
   if (afterEvents === fault.afterEvents) return struck
   return noted(
@@ -192,16 +184,16 @@ const STATUS_BY_TYPE: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 }
 
-/** A body has no events: the error takes its place. */
+/** A body that is not a stream has no events, so an error response replaces it. */
 function errorInstead(answer: Answer, fault: ErrorEventFault, requestId: string): Answer {
   const { errorType = 'overloaded_error', message } = fault
   const status = STATUS_BY_TYPE[errorType] ?? 500
-  const said = message === undefined ? {} : { message }
-  const made = statusAnswer({ type: 'status', status, errorType, ...said }, requestId, answer)
-  return noted(made, `status ${status} instead of an error event: the answer is no stream`)
+  const fields = message === undefined ? {} : { message }
+  const error = statusAnswer({ type: 'status', status, errorType, ...fields }, requestId, answer)
+  return noted(error, `status ${status} instead of an error event: the answer is no stream`)
 }
 
-// Answers cut and slowed byte by byte, without a care for characters.
+// Cutting and slowing an answer at the level of bytes, regardless of characters.
 
 type Bytes = Uint8Array<ArrayBuffer>
 
@@ -211,8 +203,8 @@ export function bytesOf(piece: string | Bytes): Bytes {
   return typeof piece === 'string' ? encoder.encode(piece) : piece
 }
 
-/** The pieces up to the first `length` bytes; whole where there are no more. */
-export function firstPieces(pieces: readonly AnswerPiece[], length: number): readonly AnswerPiece[] {
+/** The chunks that make up the first `length` bytes. */
+function firstPieces(pieces: readonly AnswerPiece[], length: number): readonly AnswerPiece[] {
   let left = length
   const kept: AnswerPiece[] = []
   for (const piece of pieces) {
@@ -224,8 +216,8 @@ export function firstPieces(pieces: readonly AnswerPiece[], length: number): rea
   return kept
 }
 
-/** How many bytes lie before the place; `otherwise` of them where it is not said. */
-export function bytesBefore(
+/** The number of bytes before the place; `otherwise` computes it if no place is given. */
+function bytesBefore(
   pieces: readonly AnswerPiece[],
   { afterBytes, afterEvents }: FaultPlace,
   otherwise: (total: number) => number,
@@ -236,17 +228,17 @@ export function bytesBefore(
   return afterEvents === 0 ? 0 : (eventEnds(all)[afterEvents - 1] ?? all.length)
 }
 
-export function byteCount(pieces: readonly AnswerPiece[]): number {
+function byteCount(pieces: readonly AnswerPiece[]): number {
   return wholeOf(pieces).length
 }
 
-export function eventCount(pieces: readonly AnswerPiece[]): number {
+function eventCount(pieces: readonly AnswerPiece[]): number {
   return eventEnds(wholeOf(pieces)).length
 }
 
 const BLANK_LINE = Buffer.from('\n\n')
 
-/** Where the events of a stream end, each with its empty line. */
+/** The offsets at which the events of a stream end, each with its empty line. */
 function eventEnds(all: Buffer): readonly number[] {
   const ends: number[] = []
   for (let at = all.indexOf(BLANK_LINE); at >= 0; at = all.indexOf(BLANK_LINE, at + BLANK_LINE.length))
@@ -255,8 +247,8 @@ function eventEnds(all: Buffer): readonly number[] {
 }
 
 /**
- * A place inside a character of several bytes: the first that begins at `from` or after it, else the last one
- * before. Null where the answer has no such character.
+ * An offset inside a multi-byte character: the first that begins at `from` or later, otherwise the last one before.
+ * Null if the answer has no such character.
  */
 export function insideCharacter(pieces: readonly AnswerPiece[], from: number): number | null {
   const all = wholeOf(pieces)
@@ -265,7 +257,7 @@ export function insideCharacter(pieces: readonly AnswerPiece[], from: number): n
   return lead < 0 ? null : lead + 1
 }
 
-/** The first byte of a character that has more. */
+/** The first byte of a multi-byte character. */
 function isLead(byte: number): boolean {
   return byte >= 0xc0
 }
@@ -274,7 +266,7 @@ function wholeOf(pieces: readonly AnswerPiece[]): Buffer {
   return Buffer.concat(pieces.map((piece) => bytesOf(piece.bytes)))
 }
 
-/** Small pieces with a pause before each. */
+/** The same bytes in chunks of `size`, with a pause before each. */
 export function dripped(pieces: readonly AnswerPiece[], size: number, ms: number): readonly AnswerPiece[] {
   return pieces.flatMap((piece) => {
     const bytes = bytesOf(piece.bytes)

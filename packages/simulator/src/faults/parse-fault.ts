@@ -1,3 +1,7 @@
+/**
+ * Reads faults in their two notations: one line of text, for a header or a scenario (`status=429; retry-after=2`,
+ * `slow-start=2s, cut=utf8`), and JSON or YAML with the fields of `Fault`.
+ */
 import { isObject } from '../protocol/api.ts'
 import {
   checked,
@@ -15,10 +19,9 @@ import {
 } from '../protocol/json-fields.ts'
 import type { Fault, FaultPlace } from './fault.ts'
 
-/** Spans of time as people write them: `50ms`, `2s`, `1m`, or a plain number of milliseconds. */
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, '': 1 }
 
-/** Milliseconds; null where it is no span of time. */
+/** Milliseconds from `50ms`, `2s`, `1m` or a number of milliseconds; null for anything else. */
 export function durationOf(value: unknown): number | null {
   if (typeof value === 'number') return Number.isFinite(value) && value >= 0 ? value : null
   const found = typeof value === 'string' ? /^(\d+(?:\.\d+)?)\s*(ms|s|m|)$/.exec(value.trim()) : null
@@ -26,20 +29,20 @@ export function durationOf(value: unknown): number | null {
   return found === null || unit === undefined ? null : Number(found[1]) * unit
 }
 
-// The writing of faults: a comma parts them, a semicolon what is said about one, quotes keep both together.
+// The text notation: commas separate faults, semicolons separate a fault and its options, quotes protect both.
 
-export interface WrittenPart {
+interface WrittenPart {
   readonly name: string
-  /** Null where there is no `=`. */
+  /** Null without `=`. */
   readonly value: string | null
 }
 
-export interface WrittenFault {
+interface WrittenFault {
   readonly head: WrittenPart
   readonly about: readonly WrittenPart[]
 }
 
-export function writtenFaults(text: string): readonly WrittenFault[] {
+function writtenFaults(text: string): readonly WrittenFault[] {
   const faults = matches(text, OUTSIDE_COMMAS).filter((each) => each.trim() !== '')
   return faults.map((each) => {
     const [head = NO_PART, ...about] = matches(each, OUTSIDE_SEMICOLONS).map(partOf)
@@ -66,14 +69,12 @@ function unquoted(text: string): string {
   return text.length > 1 && /^".*"$/s.test(text) ? text.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : text
 }
 
-// Faults in one line of text, for a header or a scenario: `status=429; retry-after=2`, `drip=50ms`,
-// `slow-start=2s, cut=utf8`.
-
 export type ParsedFault =
   | { readonly ok: true; readonly fault: Fault }
-  /** `message` is one line: what is wrong, and what would be right. */
+  /** `message` is one line: what is wrong, and what was expected. */
   | { readonly ok: false; readonly message: string }
 
+/** Parses the text notation. Several faults become one fault of type `several`. */
 export function parseFault(text: string): ParsedFault {
   const problems: string[] = []
   const faults = writtenFaults(text).flatMap((written) => faultOf(written, problems) ?? [])
@@ -88,26 +89,27 @@ export function parseFault(text: string): ParsedFault {
 const EXAMPLES =
   '"status=429; retry-after=2", "drip=50ms", "cut=utf8", "reset-after=3", "error-at=2" or "hang"'
 
-/** What was written of one fault. What cannot be read as `read` says is a problem, and left out. */
+/** The values of one fault. A value that `read` does not accept is reported as a problem and left out. */
 interface Writing {
   readonly head: string | null
-  /** The value right after the name of the fault. */
+  /** The value after the name of the fault. */
   own<T>(read: Read<T>): T | undefined
-  /** The values of one name in what is said about it; the last of them counts, unless all do. */
+  /** All values of an option. */
   every<T>(name: string, read: Read<T>): readonly T[]
+  /** The last value of an option. */
   get<T>(name: string, read: Read<T>): T | undefined
 }
 
 interface Read<T> {
-  /** Finishes the sentence "needs …". */
+  /** Completes the sentence "needs …". */
   readonly needs: string
   of(text: string): T | null
 }
 
 interface Kind {
-  /** What can be said about it. */
+  /** Names of its options. */
   readonly about: readonly string[]
-  /** What is undefined here has been reported, and the fault is not used. */
+  /** If a value is undefined, a problem has been reported and the fault is not used. */
   readonly build: (writing: Writing) => Fault
 }
 
@@ -182,7 +184,7 @@ function from(least: number, most?: number): Read<number> {
   }
 }
 
-/** `3`: after three events of the stream; `120b`: after 120 bytes. */
+/** `3` is after three events of the stream, `120b` is after 120 bytes. */
 const PLACE: Read<FaultPlace> = {
   needs: 'a number of events, such as 3, or of bytes, such as 120b',
   of: (text) => {
@@ -196,7 +198,7 @@ function placeOf({ head, own }: Writing): FaultPlace {
   return head === null ? {} : (own(PLACE) ?? {})
 }
 
-/** The provider tells of seconds: a plain number is that. */
+/** `retry-after` is in seconds, so a number without a unit is too. */
 const SECONDS: Read<number> = {
   needs: 'seconds, such as 2',
   of: (text) => {
@@ -250,8 +252,9 @@ function withoutUndefined<const T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
 }
 
-// Faults as JSON or YAML: the text of `parse-fault.ts`, the fields of `Fault`, or a list of either.
+// The data notation.
 
+/** Reads the text notation, the fields of a `Fault`, or a list of either. */
 export const readFault: Reader<Fault> = (value, place) => {
   if (typeof value === 'string' || typeof value === 'number') return readText(String(value), place)
   if (Array.isArray(value)) return readSeveral(value, place)
@@ -298,7 +301,6 @@ const FIELDS: { readonly [T in Exclude<Fault['type'], 'several'>]: Fields<T> } =
   hang: PLACE_READ_FAULT,
 }
 
-/** What each kind cannot do without. */
 const REQUIRED: Readonly<Partial<Record<Fault['type'], readonly string[]>>> = {
   status: ['status'],
   'slow-start': ['ms'],
@@ -315,7 +317,7 @@ function readFields(value: Readonly<Record<string, unknown>>, place: Place): Fau
   const missing = (REQUIRED[type] ?? []).filter((name) => rest[name] === undefined)
   for (const name of missing) report(inside(place, name), `is needed for a fault of type ${type}`)
   const read = fieldsOf<Record<string, unknown>>(FIELDS[type])(rest, place)
-  // The fields were read by those of the type, and none that it needs is missing.
+  // The cast holds because all fields were read by the readers of the type and none is missing.
   return read === undefined || missing.length > 0 ? undefined : ({ type, ...read } as Fault)
 }
 

@@ -1,28 +1,32 @@
 /**
- * What besides the blocks themselves must match for an entry to be found, level by level: a change on one
- * level loses that level and the ones after it, never the ones before.
+ * The settings that are part of the cache key besides the blocks, by level: a change at one level loses the cache
+ * of that level and of those after it, never of those before.
  */
 import { type Block, isObject, type JsonObject, type MessagesBody, type Piece } from '../protocol/api.ts'
 import { markersOf } from '../protocol/cache-markers.ts'
 import type { Level, SimulatedModel } from '../protocol/models.ts'
 
-/** Whose cache it is. */
+/** The owner of cache entries and threads: nothing is shared between workspaces. */
 export interface Scope {
   readonly organization: string
   readonly workspace: string
 }
 
-/** What the provider's pages leave open about the key. */
+export function sameScope(one: Scope, other: Scope): boolean {
+  return one.organization === other.organization && one.workspace === other.workspace
+}
+
+/** Which settings are part of the key where the provider's documentation leaves it open. */
 export interface KeySettings {
-  /** `speed` misses from the system prompt on; some say only its header does. */
+  /** `speed`, from the system prompt on. By some accounts only its beta header counts. */
   readonly speed: boolean
   /** The format of structured output. */
   readonly outputFormat: boolean
-  /** The set of betas, those apart that cannot touch the prompt. */
+  /** The set of betas, except those that cannot affect the prompt. */
   readonly betas: boolean
-  /** The parameter itself; what its edits clear always shows. */
+  /** The parameter `context_management`. What its edits clear changes the blocks in any case. */
   readonly contextManagement: boolean
-  /** The lifetimes that the markers ask for; what is kept for an hour is then no use to who asks for five minutes. */
+  /** The TTLs of the markers. An entry for an hour is then not found by a request that uses five minutes. */
   readonly ttl: boolean
 }
 
@@ -34,8 +38,8 @@ export const DEFAULT_KEY: KeySettings = {
   ttl: false,
 }
 
-/** One thing that is in the key, by name, so that a miss can say what changed. */
-export interface KeyPart {
+/** One setting in the key. It is named so that a cache miss can be explained. */
+interface KeyPart {
   readonly level: Level
   readonly name: string
   readonly value: string
@@ -43,11 +47,11 @@ export interface KeyPart {
 
 export interface CacheKey {
   readonly parts: readonly KeyPart[]
-  /** All parts up to and including that level. */
+  /** For each level, all parts up to and including it. */
   readonly prefix: Readonly<Record<Level, string>>
 }
 
-export interface KeyInput {
+interface KeyInput {
   readonly scope: Scope
   readonly model: SimulatedModel
   readonly body: MessagesBody
@@ -71,6 +75,7 @@ export function cacheKey(input: KeyInput): CacheKey {
   }
 }
 
+/** An empty value is left out of the key: a default that is spelled out is the same as none. */
 function partsOf(input: KeyInput): readonly KeyPart[] {
   const { scope, model, body, settings } = input
   const traits = traitsOf(body, input.pieces)
@@ -81,7 +86,7 @@ function partsOf(input: KeyInput): readonly KeyPart[] {
     part('tools', 'model', model.id),
     part('tools', 'ttl', settings.ttl ? ttlSetting(body) : ''),
     part('tools', 'first inline tool', traits.onlyInlineTools ? 'yes' : ''),
-    part('system', 'speed', settings.speed ? spedUp(body) : ''),
+    part('system', 'speed', settings.speed && body.speed === 'fast' ? 'fast' : ''),
     part('system', 'citations', traits.citations ? 'on' : ''),
     part(model.settingsLevel, 'thinking', thinkingSetting(body, model)),
     part(model.settingsLevel, 'effort', effortSetting(body, model)),
@@ -91,11 +96,6 @@ function partsOf(input: KeyInput): readonly KeyPart[] {
     part('messages', 'betas', settings.betas ? betaSetting(input.betas) : ''),
     part('messages', 'context_management', settings.contextManagement ? editSetting(body) : ''),
   ]
-}
-
-/** Only what differs from the default: saying the default is the same as saying nothing. */
-function spedUp(body: MessagesBody): string {
-  return body.speed === 'fast' ? 'fast' : ''
 }
 
 export function thinkingSetting({ thinking }: MessagesBody, model: SimulatedModel): string {
@@ -123,14 +123,14 @@ export function editSetting({ context_management }: MessagesBody): string {
   return isObject(context_management) ? JSON.stringify(context_management) : ''
 }
 
-/** Five minutes is what a marker asks for that does not say. */
+/** Five minutes is the default TTL of a marker. */
 function ttlSetting(body: MessagesBody): string {
   const { explicit, automatic } = markersOf(body)
-  const asked = [...explicit, ...(automatic?.marker == null ? [] : [automatic.marker])].map(({ ttl }) => ttl)
-  return asked.includes('1h') ? [...new Set(asked)].sort().join(' and ') : ''
+  const ttls = [...explicit, ...(automatic?.marker == null ? [] : [automatic.marker])].map(({ ttl }) => ttl)
+  return ttls.includes('1h') ? [...new Set(ttls)].sort().join(' and ') : ''
 }
 
-/** Betas that steer the request and leave the prompt alone; a provider could not key on them and sell them. */
+/** Families of betas that cannot affect the prompt. If they were in the key, using the feature would lose the cache. */
 const NEUTRAL = [
   'cache-diagnosis-',
   'compact-',
@@ -148,16 +148,15 @@ export function betaSetting(betas: ReadonlySet<string>): string {
   return kept.sort().join(',')
 }
 
-// Properties of the whole request that change how its beginning is rendered.
-
-export interface Traits {
+/** Properties of the whole request that change how the provider renders the start of the prompt. */
+interface Traits {
   readonly images: boolean
   readonly citations: boolean
-  /** Tools are defined in the conversation and none in front of it: the first one changes how it begins. */
+  /** All tools are defined inside the conversation. The first such tool changes the start of the prompt. */
   readonly onlyInlineTools: boolean
 }
 
-export function traitsOf(body: MessagesBody, pieces: readonly Piece[]): Traits {
+function traitsOf(body: MessagesBody, pieces: readonly Piece[]): Traits {
   const tools = body.tools ?? []
   let images = false
   let citations = tools.some((tool) => isObject(tool.citations) && tool.citations.enabled === true)
@@ -171,9 +170,10 @@ export function traitsOf(body: MessagesBody, pieces: readonly Piece[]): Traits {
   return { images, citations, onlyInlineTools: inline && !tools.some(isOffered) }
 }
 
-/** Blocks that can have none of it: nearly all of a long conversation. */
+/** Types that have none of these properties. Most blocks of a conversation are of these types. */
 const PLAIN = new Set(['text', 'tool_use', 'thinking'])
 
+/** Deferred tools are not part of the prompt. */
 export function isOffered(tool: JsonObject): boolean {
   return tool.defer_loading !== true
 }

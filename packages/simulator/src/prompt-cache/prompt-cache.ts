@@ -1,6 +1,6 @@
 /**
- * One request against the cache: what it reads, what it will have written, what that costs. Reading counts at
- * once; what it writes is there for others only when its response begins, which is when `commit` is called.
+ * The prompt cache: entries that requests wrote at their breakpoints, and what a request reads and writes. A read
+ * extends lifetimes at once. A write becomes visible when the response begins, which is when `commit` is called.
  */
 
 import type { Ttl } from '../protocol/cache-markers.ts'
@@ -8,20 +8,21 @@ import type { CacheKey } from './cache-key.ts'
 import { type Breakpoint, type CacheSplit, levelAt, type Prompt, splitOf, tokensAt } from './prompt.ts'
 import type { PromptNode } from './prompt-tree.ts'
 
-export interface Consultation {
+interface Consultation {
   readonly prompt: Prompt
   readonly key: CacheKey
   readonly minimum: number
-  /** The start of the request: lifetimes count from here. */
+  /** Start of the request, from which lifetimes are counted. */
   readonly now: number
+  /** Number of the request in the request log. */
   readonly request: number
-  /** References the request wants gone from the cached prefix. */
+  /** `cache_reference`s that the request deletes from the cached prefix. */
   readonly deleted?: ReadonlySet<string>
 }
 
 export type BreakpointFate = 'read' | 'refreshed' | 'written' | 'below-minimum'
 
-export interface ConsultedBreakpoint extends Breakpoint {
+interface ConsultedBreakpoint extends Breakpoint {
   readonly tokens: number
   readonly fate: BreakpointFate
 }
@@ -35,19 +36,21 @@ export interface CacheOutcome {
 
 const NOTHING: ReadonlySet<string> = new Set()
 
-export function consult(store: CacheStore, asked: Consultation): CacheOutcome {
-  const { prompt, key, minimum, now, request, deleted = NOTHING } = asked
+/** Finds the hit, refreshes the entries that were read, and computes the billing split. */
+export function consult(store: CacheStore, cacheRequest: Consultation): CacheOutcome {
+  const { prompt, key, minimum, now, request, deleted = NOTHING } = cacheRequest
   const hit = findHit({ prompt, key, store, now, deleted })
   const breakpoints = prompt.breakpoints.map((breakpoint): ConsultedBreakpoint => {
     const tokens = tokensAt(prompt, breakpoint.position)
-    return { ...breakpoint, tokens, fate: fateOf(breakpoint, tokens) }
+    return { ...breakpoint, tokens, fate: status(breakpoint.position, tokens) }
   })
 
-  function fateOf({ position }: Breakpoint, tokens: number): BreakpointFate {
+  function status(position: number, tokens: number): BreakpointFate {
     if (tokens < minimum) return 'below-minimum'
     if (hit?.position === position) return 'read'
-    const there = hit !== null && position < hit.position
-    return there && store.read(keyAt(prompt, key, position), now, deleted) !== null ? 'refreshed' : 'written'
+    const isBeforeHit = hit !== null && position < hit.position
+    const entry = isBeforeHit ? store.read(keyAt(prompt, key, position), now, deleted) : null
+    return entry === null ? 'written' : 'refreshed'
   }
 
   if (hit !== null) store.refresh(keyAt(prompt, key, hit.position), now)
@@ -67,17 +70,16 @@ export function consult(store: CacheStore, asked: Consultation): CacheOutcome {
   }
 }
 
-// From a breakpoint back to an entry some earlier request wrote: at most 20 positions, itself the first.
-
+/** Positions that are searched for an entry from a breakpoint backwards, the breakpoint included. */
 export const LOOK_BACK = 20
 
-export interface Hit {
+interface Hit {
   readonly position: number
-  /** The breakpoint from which it was found, as a position. */
+  /** Position of the breakpoint from which the entry was found. */
   readonly from: number
 }
 
-export interface LookUp {
+interface LookUp {
   readonly prompt: Prompt
   readonly key: CacheKey
   readonly store: CacheStore
@@ -89,8 +91,8 @@ export function keyAt(prompt: Prompt, key: CacheKey, position: number): string {
   return `${key.prefix[levelAt(prompt, position)]}|${prompt.positions[position]?.chain}`
 }
 
-/** The highest position that can be read, looking from the last breakpoint on backwards. */
-export function findHit(look: LookUp): Hit | null {
+/** The last position with a readable entry, searching backwards from the last breakpoint, then from those before it. */
+function findHit(look: LookUp): Hit | null {
   const { prompt } = look
   for (const breakpoint of prompt.breakpoints.toReversed()) {
     if (!breakpoint.explicit) continue
@@ -113,48 +115,44 @@ function lookBack({ prompt, key, store, now, deleted }: LookUp, from: number): n
 
 const RUNS = new Set(['tool_use', 'tool_result'])
 
-/** Calls in a row are one position, and so are results in a row: the first of them. */
-export function runStart(positions: readonly PromptNode[], end: number): number {
+/** Consecutive tool calls count as one position, and so do consecutive tool results: the first of them. */
+function runStart(positions: readonly PromptNode[], end: number): number {
   const last = positions[end]
   if (last === undefined || !RUNS.has(last.block.type)) return end
+  const isSameRun = (other: PromptNode | undefined): boolean =>
+    other !== undefined && other.zone === last.zone && other.block.type === last.block.type
   let start = end
-  while (isSameRun(last, positions[start - 1])) start -= 1
+  while (isSameRun(positions[start - 1])) start -= 1
   return start
 }
 
-function isSameRun(one: PromptNode, other: PromptNode | undefined): boolean {
-  return other !== undefined && other.zone === one.zone && other.block.type === one.block.type
-}
-
-// The cache itself: entries that earlier requests wrote at their breakpoints. A lifetime counts from the
-// start of the request that wrote or last read the entry.
-
-export interface CacheEntry {
+/** A cached prefix. Its lifetime counts from the start of the request that wrote it or last read it. */
+interface CacheEntry {
   readonly ttl: Ttl
   /** Tokens of the prefix. */
   readonly tokens: number
   readonly expiresAt: number
-  /** The request that wrote it, by its number. */
+  /** Number of the request that wrote it. */
   readonly writtenBy: number
-  /** References deleted from the prefix since (cached clearing); a reader must delete them too. */
+  /** `cache_reference`s deleted from the prefix. Only requests that delete them too can read the entry. */
   readonly deleted: ReadonlySet<string>
 }
 
-export const TTL_MS: Readonly<Record<Ttl, number>> = { '5m': 300_000, '1h': 3_600_000 }
+const TTL_MS: Readonly<Record<Ttl, number>> = { '5m': 300_000, '1h': 3_600_000 }
 
 export interface CacheStore {
-  /** Null where there is none, none any more, or one with less in it than the reader wants. */
+  /** Null if there is no entry, it has expired, or more was deleted from it than the request deletes. */
   read(key: string, now: number, deleted: ReadonlySet<string>): CacheEntry | null
-  /** Dead or alive: to say why a request missed. */
+  /** The entry even if it has expired, to explain a cache miss. */
   peek(key: string): CacheEntry | null
   refresh(key: string, now: number): void
-  /** A live entry keeps its kind of lifetime, counted from now. */
+  /** An entry that has not expired keeps its TTL, counted from `now`. */
   write(key: string, entry: Omit<CacheEntry, 'expiresAt'>, now: number): void
   readonly size: number
   clear(): void
 }
 
-/** Dead entries are kept for a while, so that an expiry can be told from a change. */
+/** Expired entries are kept for a while, so that an expired entry can be distinguished from a changed prefix. */
 const KEPT_AFTER_DEATH_MS = 24 * 3_600_000
 const SWEEP_EVERY = 1_024
 
@@ -190,9 +188,9 @@ export function createCacheStore(): CacheStore {
     write(key, entry, now) {
       writes += 1
       if (writes % SWEEP_EVERY === 0) sweep(now)
-      const there = entries.get(key)
-      const ttl = isLive(there, now) ? there.ttl : entry.ttl
-      const expiresAt = Math.max(there?.expiresAt ?? 0, now + TTL_MS[ttl])
+      const previous = entries.get(key)
+      const ttl = isLive(previous, now) ? previous.ttl : entry.ttl
+      const expiresAt = Math.max(previous?.expiresAt ?? 0, now + TTL_MS[ttl])
       entries.set(key, { ...entry, ttl, expiresAt })
     },
     clear: () => entries.clear(),

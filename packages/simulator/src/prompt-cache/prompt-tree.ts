@@ -1,25 +1,25 @@
 /**
- * Every prompt seen, as one tree: a node is a block in its place behind all that came before it. A request
- * that extends an earlier one walks the known path by comparing blocks and hashes only what is new, which is
- * what makes a long conversation cheap to check. The chain of a node names its whole prefix.
+ * All prompts received so far, as a prefix tree: a node is a block after a certain prefix, and its `chain` is a hash
+ * of the whole prefix. A request that extends an earlier one compares the known blocks and hashes only the new
+ * ones, so that a long conversation stays cheap to check.
  */
 import { type Block, isObject, textField } from '../protocol/api.ts'
 import { digest } from '../protocol/clock-and-ids.ts'
 
 export interface PromptTree {
   readonly root: PromptNode
-  /** The node of `block` behind `parent`, made if there is none. */
+  /** The node of `block` after `parent`; it is created if there is none. */
   place(parent: PromptNode, zone: Zone, block: Block): PromptNode
-  /** A node for a prefix of which only the chain is known any more. */
+  /** A node for a prefix of which only the chain is known. */
   resume(chain: string): PromptNode
-  /** How many bytes of rendered blocks are remembered. */
+  /** Bytes of rendered blocks in memory. */
   readonly bytes: number
 }
 
-export interface TreeOptions {
-  /** What a block costs in a zone, given the zone before it. */
+interface TreeOptions {
+  /** Tokens of a block in a zone, given the zone of the block before it. */
   readonly costOf: (block: Block, zone: Zone, before: Zone | null) => number
-  /** Above this the prompts longest unused are forgotten; what is in the cache stays there. */
+  /** Above this the least recently used prompts are dropped. Cache entries are not affected. */
   readonly maxBytes: number
 }
 
@@ -51,7 +51,7 @@ export function createPromptTree({ costOf, maxBytes }: TreeOptions): PromptTree 
   }
 
   function sweep(): void {
-    // Once a walk is enough: what the walk itself needs cannot be forgotten.
+    // Once per prompt is enough: the nodes of the current prompt cannot be dropped.
     if (bytes <= maxBytes || sweptAt === walks) return
     bytes = forget(root, sweptAt + Math.ceil((walks - sweptAt) / 2))
     sweptAt = walks
@@ -64,7 +64,7 @@ export function createPromptTree({ costOf, maxBytes }: TreeOptions): PromptTree 
     },
     resume: (chain) => ({ ...rootNode(), chain, usedAt: walks }),
     place(parent, zone, block) {
-      // Every node handed out is one of this tree's own.
+      // The cast holds because callers only pass nodes of this tree.
       const from = parent as GrowingNode
       if (from === root) {
         sweep()
@@ -78,8 +78,8 @@ export function createPromptTree({ costOf, maxBytes }: TreeOptions): PromptTree 
 }
 
 /**
- * Drops every path not walked since. A node was used no later than its parent, so cutting by age never leaves
- * a gap. Returns the bytes that are left.
+ * Drops all paths not used since. A node was last used no later than its parent, so dropping by age never leaves
+ * a gap. Returns the remaining bytes.
  */
 function forget(root: GrowingNode, since: number): number {
   let left = 0
@@ -95,35 +95,33 @@ function forget(root: GrowingNode, since: number): number {
   return left
 }
 
-// A node of the prompt tree, and how to find one among many siblings.
-
-/** Where a block stands: a tool, the system prompt, or whose turn. */
+/** The part of the prompt a block belongs to. `notice` is a system message in mid-conversation. */
 export type Zone = 'tools' | 'system' | 'user' | 'assistant' | 'notice'
 
 export interface PromptNode {
   readonly parent: PromptNode | null
   readonly zone: Zone
   readonly block: Block
-  /** Stands for this block and all before it. */
+  /** Hash of this block and all before it. */
   readonly chain: string
-  /** Tokens and rendered bytes of the prefix that ends here. */
+  /** Tokens and rendered bytes of the prefix that ends with this block. */
   readonly tokens: number
   readonly bytes: number
   readonly depth: number
 }
 
-/** Inside the tree a node also knows who came after it and when it was last walked over. */
-export interface GrowingNode extends PromptNode {
+/** A node as the tree itself sees it, with its children and the time of its last use. */
+interface GrowingNode extends PromptNode {
   readonly parent: GrowingNode | null
   children: GrowingNode[]
-  /** By fingerprint, once there are many. */
+  /** Children by fingerprint, if there are more than a few. */
   index: Map<string, GrowingNode[]> | null
   usedAt: number
 }
 
 const FEW = 16
 
-export function rootNode(): GrowingNode {
+function rootNode(): GrowingNode {
   return {
     parent: null,
     zone: 'tools',
@@ -138,9 +136,9 @@ export function rootNode(): GrowingNode {
   }
 }
 
-export function childOf(parent: GrowingNode, zone: Zone, block: Block): GrowingNode | undefined {
+function childOf(parent: GrowingNode, zone: Zone, block: Block): GrowingNode | undefined {
   const among = parent.index === null ? parent.children : (parent.index.get(fingerprint(block)) ?? [])
-  // Newest first: the likeliest is the one placed last.
+  // The child added last is the most likely match.
   for (let at = among.length - 1; at >= 0; at -= 1) {
     const child = among[at]
     if (child !== undefined && child.zone === zone && sameBlock(child.block, block)) return child
@@ -148,13 +146,13 @@ export function childOf(parent: GrowingNode, zone: Zone, block: Block): GrowingN
   return undefined
 }
 
-export function addChild(parent: GrowingNode, child: GrowingNode): void {
+function addChild(parent: GrowingNode, child: GrowingNode): void {
   parent.children.push(child)
   if (parent.index !== null) addTo(parent.index, child)
   else if (parent.children.length > FEW) parent.index = indexOf(parent.children)
 }
 
-export function keepChildren(parent: GrowingNode, kept: GrowingNode[]): void {
+function keepChildren(parent: GrowingNode, kept: GrowingNode[]): void {
   parent.children = kept
   parent.index = kept.length > FEW ? indexOf(kept) : null
 }
@@ -172,19 +170,20 @@ function addTo(index: Map<string, GrowingNode[]>, child: GrowingNode): void {
   else there.push(child)
 }
 
-/** Equal for equal blocks, and different for most others: cheap, and never the whole of a text. */
+/** Equal for equal blocks and different for most others. Cheap: it never reads a whole text. */
 function fingerprint(block: Block): string {
   const text = textField(block, 'text')
   const id = textField(block, 'id') || textField(block, 'tool_use_id') || textField(block, 'name')
   return `${block.type}/${id}/${text.length}/${text.slice(0, 40)}/${text.slice(-40)}`
 }
 
-// What of a block is part of the prompt, as text: markers and fields set to null are not, a string and one
-// text block are the same, and the order of a block's own fields does not matter while the order of keys
-// inside an input or a schema does. Two blocks are the same to the cache exactly when their renderings are.
-
 type Fields = Readonly<Record<string, unknown>>
 
+/**
+ * The part of a block that counts for the cache, as text. Markers and null fields do not count, a string equals one
+ * text block, and the order of a block's own fields does not matter; the order of keys inside an input or a schema
+ * does. Two blocks are the same to the cache exactly if their renderings are equal.
+ */
 export function render(block: Fields): string {
   return JSON.stringify(normal(block))
 }
@@ -207,7 +206,7 @@ function normalField(name: string, value: unknown): unknown {
   return Array.isArray(value) ? value.map((item) => (isObject(item) ? normal(item) : item)) : value
 }
 
-/** The same question without rendering either: most blocks of a request have been seen before. */
+/** Whether the renderings are equal, without rendering: most blocks of a request are already known. */
 export function sameBlock(one: Fields, other: Fields): boolean {
   let parts = 0
   for (const name in one) {

@@ -1,6 +1,6 @@
 /**
- * A request as the cache sees it: every block in the order `tools`, `system`, `messages`, each a node of the
- * prompt tree, and the breakpoints among them.
+ * A request as the cache sees it: its blocks in the order `tools`, `system`, `messages`, each a node of the prompt
+ * tree, the breakpoints among them, and the split of its tokens into read, written and uncached.
  */
 import {
   type Block,
@@ -23,29 +23,29 @@ import { isOffered } from './cache-key.ts'
 import type { PromptNode, PromptTree, Zone } from './prompt-tree.ts'
 
 export interface Breakpoint {
-  /** Index among the positions. */
+  /** Index in `Prompt.positions`. */
   readonly position: number
   readonly ttl: Ttl
-  /** Asked for by the request; the provider sets others itself and looks for nothing from there. */
+  /** Set by the request. The provider writes entries at further breakpoints of its own, but does not search from them. */
   readonly explicit: boolean
 }
 
 export interface Prompt {
   readonly positions: readonly PromptNode[]
   readonly breakpoints: readonly Breakpoint[]
-  /** Where the system prompt and the messages begin among the positions. */
+  /** Positions at which the system prompt and the messages begin. */
   readonly starts: { readonly system: number; readonly messages: number }
-  /** Of a position, where it stands in the request. */
+  /** The path of a position in the request, such as `messages.2.content.0`. */
   pathOf(position: number): string
 }
 
-export interface PromptInput {
+interface PromptInput {
   readonly body: MessagesBody
   readonly pieces: readonly Piece[]
   readonly markers: Markers
 }
 
-/** Toggling these changes the system prompt and leaves the tools before it as they are. */
+/** Adding or removing one of these changes the system prompt and not the tools. */
 const WEB_TOOL = /^web_(search|fetch)_/
 
 interface Placed {
@@ -63,18 +63,19 @@ export function buildPrompt(tree: PromptTree, input: PromptInput): Prompt {
   const anyMarker = markers.explicit.length > 0 || markers.automatic !== null
   let node = tree.root
 
-  const put = (zone: Zone, block: Block, place: Location | null): void => {
+  const add = (zone: Zone, block: Block, place: Location): void => {
     node = tree.place(node, zone, block)
-    const ttl = markerOn(block) ?? (place === null || automatic === null ? null : automatic(place))
+    const ttl = markerOn(block) ?? automatic(place)
     if (ttl !== null) breakpoints.push({ position: positions.length, ttl, explicit: true })
     else if (anyMarker && zone === 'assistant' && isServerToolResult(block))
       breakpoints.push({ position: positions.length, ttl: '5m', explicit: false })
     positions.push(node)
   }
 
-  for (const { zone, block, place } of front) put(zone, block, place)
+  for (const { zone, block, place } of front) add(zone, block, place)
   const messageStart = positions.length
-  for (const piece of pieces) put(zoneOf(piece), piece.block, automatic === null ? null : locationOf(piece))
+  for (const piece of pieces)
+    add(zoneOf(piece), piece.block, { zone: 'messages', at: piece.message, index: piece.index })
   return {
     positions,
     breakpoints,
@@ -96,7 +97,7 @@ function placedTools(body: MessagesBody, web: boolean): readonly Placed[] {
   return placed
 }
 
-function toolBlock(tool: JsonObject): Block {
+export function toolBlock(tool: JsonObject): Block {
   return { ...tool, type: typeof tool.type === 'string' ? tool.type : 'custom' }
 }
 
@@ -108,15 +109,11 @@ function placedSystem(body: MessagesBody): readonly Placed[] {
   }))
 }
 
-function zoneOf({ role }: Piece): Zone {
+export function zoneOf({ role }: Piece): Zone {
   return role === 'system' ? 'notice' : role
 }
 
-function locationOf(piece: Piece): Location {
-  return { zone: 'messages', at: piece.message, index: piece.index }
-}
-
-/** Keeps indices and not blocks: a prompt is remembered for longer than its request. */
+/** Holds indices instead of blocks, because a prompt stays in memory longer than its request. */
 function pathsOf(front: readonly Placed[], pieces: readonly Piece[]): (position: number) => string {
   const before = front.map(({ place }) => `${place.zone}.${place.at}`)
   const messages = Int32Array.from(pieces, ({ message }) => message)
@@ -128,7 +125,7 @@ function pathsOf(front: readonly Placed[], pieces: readonly Piece[]): (position:
   }
 }
 
-/** The lifetime asked for on a block, or on something inside a result. */
+/** The TTL of the marker on a block, or of the last marker inside a tool result. */
 function markerOn(block: Block): Ttl | null {
   if (block.cache_control != null) return ttlOf(block.cache_control)
   if (block.type !== 'tool_result' || !Array.isArray(block.content)) return null
@@ -136,23 +133,20 @@ function markerOn(block: Block): Ttl | null {
   return isObject(inner) ? ttlOf(inner.cache_control) : null
 }
 
-function automaticPlace(automatic: AutomaticMarker | null): ((place: Location) => Ttl | null) | null {
+function automaticPlace(automatic: AutomaticMarker | null): (place: Location) => Ttl | null {
   const marker = automatic?.marker
-  if (marker === null || marker === undefined) return null
+  if (marker == null) return () => null
   const { zone, at, index } = marker.place
   return (place) => (place.zone === zone && place.at === at && place.index === index ? marker.ttl : null)
 }
 
-/** The level a position belongs to, which decides what of the key must match. */
+/** The level of a position, which decides how much of the key must match. */
 export function levelAt({ starts }: Prompt, position: number): Level {
   if (position >= starts.messages) return 'messages'
   return position >= starts.system ? 'system' : 'tools'
 }
 
-// The bill for a prompt. A is the highest position read, B the highest 1-hour breakpoint behind it, C the
-// last breakpoint: read up to A, written for an hour from A to B, for five minutes from B to C, and plain
-// input after that. Breakpoints on a prefix shorter than the model's minimum do not count.
-
+/** The tokens of a prompt by price class. */
 export interface CacheSplit {
   readonly read: number
   readonly write5m: number
@@ -168,16 +162,25 @@ export function tokensAt({ positions }: Prompt, position: number): number {
   return positions[position]?.tokens ?? 0
 }
 
+/**
+ * Tokens are read up to the hit, written for an hour from there to the last 1-hour breakpoint, written for five
+ * minutes from there to the last breakpoint, and uncached input after it. Breakpoints after a prefix shorter than
+ * the model's minimum do not count.
+ */
 export function splitOf(prompt: Prompt, hit: number | null, minimum: number): CacheSplit {
-  const total = totalTokens(prompt)
-  const a = hit === null ? 0 : tokensAt(prompt, hit)
-  let b = a
-  let c = a
+  const read = hit === null ? 0 : tokensAt(prompt, hit)
+  let hourEnd = read
+  let writeEnd = read
   for (const { position, ttl } of prompt.breakpoints) {
     const tokens = tokensAt(prompt, position)
     if (tokens < minimum) continue
-    c = Math.max(c, tokens)
-    if (ttl === '1h') b = Math.max(b, tokens)
+    writeEnd = Math.max(writeEnd, tokens)
+    if (ttl === '1h') hourEnd = Math.max(hourEnd, tokens)
   }
-  return { read: a, write1h: b - a, write5m: Math.max(0, c - b), input: total - Math.max(b, c) }
+  return {
+    read,
+    write1h: hourEnd - read,
+    write5m: writeEnd - hourEnd,
+    input: totalTokens(prompt) - writeEnd,
+  }
 }

@@ -1,9 +1,14 @@
-/** A request turned down, as a value: what the provider's error envelope is made of. */
+/**
+ * API errors and HTTP answers as values. Checks return an error instead of throwing; an answer is complete
+ * before it is sent, so that a fault can change it.
+ */
+
+/** The content of the provider's error envelope, with the status and headers it is sent with. */
 export interface Refusal {
   readonly status: number
   readonly type: ErrorType
   readonly message: string
-  /** `error_code` and what goes with it, where the provider gives one. */
+  /** `error_code` and related fields, where the provider sends them. */
   readonly details?: Readonly<Record<string, unknown>>
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -43,7 +48,7 @@ export function invalid(message: string, details?: Readonly<Record<string, unkno
   return refusal(400, message, details)
 }
 
-/** An invalid request with one of the codes that clients branch on. */
+/** Status 400 with an `error_code` that clients branch on. */
 export function coded(code: string, message: string): Refusal {
   return refusal(400, message, { error_code: code })
 }
@@ -56,26 +61,30 @@ export function refusal(
   return { status, type: errorTypeOf(status), message, ...(details === undefined ? {} : { details }) }
 }
 
-/** The body of an error response, and of an `error` event in a stream (there without the id). */
-export function errorBody(refused: Refusal, requestId: string): Readonly<Record<string, unknown>> {
-  const { type, message, details } = refused
-  const error = details === undefined ? { type, message } : { type, message, details }
-  return { type: 'error', error, request_id: requestId }
+/** The outcome of a check or a step: its value, or the error that the request is answered with. */
+export type ApiResult<T> = ({ readonly ok: true } & Readonly<T>) | Rejection
+
+interface Rejection {
+  readonly ok: false
+  readonly error: Refusal
 }
 
-// An answer before it is sent: what goes over the wire, piece by piece and with what pauses. Faults change it.
+export function reject(error: Refusal): Rejection {
+  return { ok: false, error }
+}
 
+/** A complete HTTP answer that has not been sent yet. */
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly pieces: readonly AnswerPiece[]
-  /** What happens after the last piece. */
+  /** What the connection does after the last chunk. */
   readonly ending: 'close' | 'reset' | 'hang'
 }
 
 export interface AnswerPiece {
   readonly bytes: string | Uint8Array<ArrayBuffer>
-  /** Before the piece is sent. */
+  /** Pause before the chunk is sent. */
   readonly delayMs: number
 }
 
@@ -88,7 +97,9 @@ export function jsonAnswer(status: number, body: string, headers: Answer['header
   }
 }
 
-export function errorAnswer(refused: Refusal, requestId: string, headers: Answer['headers'] = {}): Answer {
-  const body = JSON.stringify(errorBody(refused, requestId))
-  return jsonAnswer(refused.status, body, { ...headers, ...refused.headers })
+/** The error as a response. The headers of the error win over those given. */
+export function errorAnswer(error: Refusal, requestId: string, headers: Answer['headers'] = {}): Answer {
+  const { type, message, details } = error
+  const body = { type: 'error', error: { type, message, ...(details && { details }) }, request_id: requestId }
+  return jsonAnswer(error.status, JSON.stringify(body), { ...headers, ...error.headers })
 }

@@ -1,6 +1,6 @@
 /**
- * The shapes that cross the wire, as the simulator sees them once a body has passed `validation/`. They are
- * open: what the rules do not look at passes through as it came.
+ * The request body of the Messages API after `validation/` has accepted it, and helpers to read blocks and
+ * betas. The types are open: fields that no rule reads pass through unchanged.
  */
 import type { Block, Json, JsonObject } from '@tidemark/core'
 
@@ -11,7 +11,7 @@ export type Role = 'user' | 'assistant' | 'system'
 export interface MessageParam {
   readonly role: Role
   readonly content: string | readonly Block[]
-  /** On a system message in mid-conversation: how long its text is shown. */
+  /** Only on system messages in mid-conversation: how long the model is shown the text. */
   readonly clear_at?: 'next_user_message' | 'never' | null
   readonly output_config?: JsonObject | null
 }
@@ -42,53 +42,47 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A string and one text block mean the same. */
+/** Content as blocks. A string is equivalent to one text block. */
 export function blocksOf(content: string | readonly Block[] | null | undefined): readonly Block[] {
   if (content === null || content === undefined) return []
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 
-export function isThinking(block: Block): boolean {
+export function isThinking(block: { readonly type: string }): boolean {
   return block.type === 'thinking' || block.type === 'redacted_thinking'
 }
 
-/** The answer to a call that the provider ran itself: `web_search_tool_result`, `mcp_tool_result` … */
+/** The result of a server tool: `web_search_tool_result`, `mcp_tool_result` … */
 export function isServerToolResult(block: Block): boolean {
   return block.type.endsWith('_tool_result')
 }
 
-/** A call that the provider runs itself: `server_tool_use`, `mcp_tool_use` … */
+/** The call of a server tool: `server_tool_use`, `mcp_tool_use` … */
 export function isServerToolUse(block: Block): boolean {
   return block.type.endsWith('_tool_use')
 }
 
-/** A field of a block that must be a string; empty where it is not. */
+/** The string in a field of a block; the empty string if the field has another type or is missing. */
 export function textField(block: Block, field: string): string {
   const value = block[field]
   return typeof value === 'string' ? value : ''
 }
 
-// A conversation laid flat: each block with whose it is and where in the request it came from.
-
+/** A block with its role and its place in the request. */
 export interface Piece {
   readonly role: Role
-  /** Index of the message in the request, and of the block in it. */
+  /** Index of the message in the request. */
   readonly message: number
+  /** Index of the block in the message. */
   readonly index: number
   readonly block: Block
 }
 
+/** All blocks of a conversation in one list. */
 export function piecesOf(messages: readonly MessageParam[]): readonly Piece[] {
   const pieces: Piece[] = []
-  for (let message = 0; message < messages.length; message += 1) {
-    const entry = messages[message]
-    if (entry === undefined) continue
-    const blocks = blocksOf(entry.content)
-    for (let index = 0; index < blocks.length; index += 1) {
-      const block = blocks[index]
-      if (block !== undefined) pieces.push({ role: entry.role, message, index, block })
-    }
-  }
+  for (const [message, { role, content }] of messages.entries())
+    for (const [index, block] of blocksOf(content).entries()) pieces.push({ role, message, index, block })
   return pieces
 }
 
@@ -96,7 +90,7 @@ export function pathOf(piece: Piece): string {
   return `messages.${piece.message}.content.${piece.index}`
 }
 
-/** Back to messages, one for each that still has something in it. */
+/** The reverse of `toRequestBlocks`. Messages whose blocks were all removed are left out. */
 export function messagesFrom(pieces: readonly Piece[]): readonly MessageParam[] {
   const messages: { role: Role; content: Block[] }[] = []
   let last: Piece | undefined
@@ -108,7 +102,7 @@ export function messagesFrom(pieces: readonly Piece[]): readonly MessageParam[] 
   return messages
 }
 
-/** The names of the betas that gate a feature here, and which request has asked for which. */
+/** The beta names that enable a feature of the simulator. */
 export const BETA = {
   contextManagement: 'context-management-2025-06-27',
   thresholdCompaction: 'compact-2026-01-12',
@@ -129,13 +123,13 @@ export const BETA = {
   fastMode: 'fast-mode-2026-02-01',
 } as const
 
-/** Betas come comma-joined in one header, or in several of the same name. */
+/** The betas of an `anthropic-beta` header, in which repeated headers are joined by commas. */
 export function betasOf(header: string | null | undefined): ReadonlySet<string> {
   const names = (header ?? '').split(',').map((name) => name.trim())
   return new Set(names.filter((name) => name !== ''))
 }
 
-/** Whether a beta of a family (`mcp-client-…`, whatever its date) is among them. */
+/** Whether the set has a beta of this family, whatever its date. Example: `mcp-client-`. */
 export function hasFamily(betas: ReadonlySet<string>, family: string): boolean {
   for (const beta of betas) if (beta.startsWith(family)) return true
   return false

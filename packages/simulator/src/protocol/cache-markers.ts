@@ -1,13 +1,13 @@
 /**
- * Where a request asks for the cache: the markers on its blocks, in the order `tools`, `system`, `messages`,
- * and the one the provider sets itself when `cache_control` stands at the top level.
+ * The cache markers of a request: `cache_control` on its blocks, in the order `tools`, `system`, `messages`,
+ * and the one the provider places itself when `cache_control` is set at the top level.
  */
 import { blocksOf, isObject, type MessageParam, type MessagesBody } from './api.ts'
 
 export type Ttl = '5m' | '1h'
 
 export interface CacheMarker {
-  /** Place in the whole request; grows with it. A marker inside a result has the place of the result. */
+  /** Index of the marked block among all blocks of the request. A marker inside a tool result has the index of the result. */
   readonly order: number
   readonly path: string
   readonly place: Location
@@ -23,28 +23,15 @@ export interface Location {
 }
 
 export interface AutomaticMarker {
-  /** The block it falls on already has one: nothing is added. */
+  /** The block already has an explicit marker, so nothing is added. */
   readonly taken: boolean
-  /** Null where no block of the request can carry it. */
+  /** Null if no block of the request can carry a marker. */
   readonly marker: CacheMarker | null
 }
 
 export interface Markers {
   readonly explicit: readonly CacheMarker[]
   readonly automatic: AutomaticMarker | null
-}
-
-interface Place extends Location {
-  readonly block: Readonly<Record<string, unknown>>
-  readonly message: MessageParam | null
-}
-
-export function locationPath({ zone, at, index }: Location): string {
-  return zone === 'messages' ? `messages.${at}.content.${index}` : `${zone}.${at}`
-}
-
-export function ttlOf(cacheControl: unknown): Ttl {
-  return isObject(cacheControl) && cacheControl.ttl === '1h' ? '1h' : '5m'
 }
 
 export function markersOf(body: MessagesBody): Markers {
@@ -57,6 +44,15 @@ export function markersOf(body: MessagesBody): Markers {
     order += 1
   }
   return { explicit, automatic: automaticMarker(body, last, explicit) }
+}
+
+export function ttlOf(cacheControl: unknown): Ttl {
+  return isObject(cacheControl) && cacheControl.ttl === '1h' ? '1h' : '5m'
+}
+
+interface Place extends Location {
+  readonly block: Readonly<Record<string, unknown>>
+  readonly message: MessageParam | null
 }
 
 function* placesOf(body: MessagesBody): Iterable<Place> {
@@ -81,7 +77,11 @@ function collect(place: Place, order: number, into: CacheMarker[]): void {
   if (marker != null) into.push({ order, place, path: locationPath(place), ttl: ttlOf(marker) })
 }
 
-/** What automatic caching may fall on: no thinking, no empty text, nothing that is gone in the next turn. */
+function locationPath({ zone, at, index }: Location): string {
+  return zone === 'messages' ? `messages.${at}.content.${index}` : `${zone}.${at}`
+}
+
+/** Automatic caching skips thinking, empty text, deferred tools and messages that are gone in the next turn. */
 function mayCarry({ block, message }: Place): boolean {
   if (message?.clear_at === 'next_user_message') return false
   if (block.defer_loading === true) return false
@@ -96,13 +96,10 @@ function automaticMarker(
   last: { readonly place: Place; readonly order: number } | null,
   explicit: readonly CacheMarker[],
 ): AutomaticMarker | null {
-  if (body.cache_control === undefined || body.cache_control === null) return null
+  if (body.cache_control == null) return null
   if (last === null) return { taken: false, marker: null }
   const path = locationPath(last.place)
-  const there = explicit.find((marker) => marker.path === path)
-  if (there !== undefined) return { taken: true, marker: there }
-  return {
-    taken: false,
-    marker: { order: last.order, place: last.place, path, ttl: ttlOf(body.cache_control) },
-  }
+  const present = explicit.find((marker) => marker.path === path)
+  if (present !== undefined) return { taken: true, marker: present }
+  return { taken: false, marker: { ...last, path, ttl: ttlOf(body.cache_control) } }
 }

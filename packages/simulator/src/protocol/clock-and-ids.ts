@@ -1,10 +1,11 @@
+/** Clock, ids, random numbers and hashes. All are injected or seeded, so that a run can be repeated exactly. */
 import { createHmac, hash } from 'node:crypto'
 
-/** Time is injected: lifetimes of cache entries, threads and limits are all measured on one of these. */
+/** Lifetimes of cache entries and threads, rate limits and delays are all measured on one clock. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number
-  /** Resolves after `ms`, or at once when the signal fires. */
+  /** Resolves after `ms`, or as soon as the signal is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
@@ -23,9 +24,9 @@ export const systemClock: Clock = {
     }),
 }
 
-/** A clock that stands still until it is told to go on. */
+/** A clock for tests: time passes only when `advance` is called. */
 export interface ManualClock extends Clock {
-  /** Moves on by `ms` and wakes whoever was to wake by then, earliest first. */
+  /** Adds `ms` and ends the sleeps that are over by then, earliest first. */
   advance(ms: number): Promise<void>
 }
 
@@ -34,10 +35,18 @@ interface Sleeper {
   readonly wake: () => void
 }
 
+/**
+ * A clock that stands still until `advance` is called. `start` is in milliseconds since 1970.
+ *
+ * @example
+ * const clock = createManualClock()
+ * const simulator = createSimulator({ clock })
+ * await clock.advance(301_000) // cache entries of five minutes have now expired
+ */
 export function manualClock(start = 1_800_000_000_000): ManualClock {
   let now = start
   let sleepers: readonly Sleeper[] = []
-  function leave(sleeper: Sleeper): void {
+  function wake(sleeper: Sleeper): void {
     sleepers = sleepers.filter((other) => other !== sleeper)
     sleeper.wake()
   }
@@ -48,15 +57,13 @@ export function manualClock(start = 1_800_000_000_000): ManualClock {
         if (ms <= 0 || signal?.aborted) return resolve()
         const sleeper: Sleeper = { at: now + ms, wake: resolve }
         sleepers = [...sleepers, sleeper]
-        signal?.addEventListener('abort', () => leave(sleeper), { once: true })
+        signal?.addEventListener('abort', () => wake(sleeper), { once: true })
       }),
     async advance(ms) {
       const until = now + ms
-      for (let next = dueBy(sleepers, until); next !== undefined; next = dueBy(sleepers, until)) {
-        const due = next
-        sleepers = sleepers.filter((sleeper) => sleeper !== due)
+      for (let due = dueBy(sleepers, until); due !== undefined; due = dueBy(sleepers, until)) {
         now = Math.max(now, due.at)
-        due.wake()
+        wake(due)
         await settle()
       }
       now = until
@@ -68,12 +75,12 @@ function dueBy(sleepers: readonly Sleeper[], until: number): Sleeper | undefined
   return sleepers.filter((sleeper) => sleeper.at <= until).sort((a, b) => a.at - b.at)[0]
 }
 
-/** Lets whoever was woken run on to where it waits next. */
+/** Lets the code that was sleeping run until it waits again. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** A clock set forward on command, so that a person can let a cache expire without waiting for it. */
+/** A running clock that can be set forward, to let a cache entry expire without waiting for it. */
 export interface ShiftedClock extends Clock {
   shift(ms: number): void
 }
@@ -89,8 +96,7 @@ export function shiftedClock(clock: Clock): ShiftedClock {
   }
 }
 
-// Ids that look like the provider's and are the same in every run with the same seed.
-
+/** Ids in the provider's format. The same seed gives the same ids in every run. */
 export interface Ids {
   next(prefix: string): string
 }
@@ -107,7 +113,7 @@ export function seededIds(seed: string): Ids {
   }
 }
 
-/** Numbers in [0, 1): mulberry32 over a seed made of text. */
+/** Pseudo-random numbers in [0, 1), by mulberry32. */
 export function seededRandom(seed: string): () => number {
   let state = Number.parseInt(Buffer.from(digest(seed)).toString('hex').slice(0, 8), 16)
   return () => {
@@ -118,8 +124,7 @@ export function seededRandom(seed: string): () => number {
   }
 }
 
-// Hashes, for chains of blocks and for signatures. Short enough to be keys, long enough not to meet.
-
+/** 22 characters of SHA-256: short enough for a key, long enough to exclude collisions. */
 export function digest(text: string): string {
   return hash('sha256', text, 'base64url').slice(0, 22)
 }

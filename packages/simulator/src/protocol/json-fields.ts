@@ -1,12 +1,12 @@
 /**
- * Reading what people wrote by hand (scenarios, faults) into what the code works with. A reader reports every
- * problem with its path and reads on, so that one look at a file tells all that is wrong with it.
+ * Readers for hand-written JSON and YAML (scenarios and faults). A reader reports each problem with its path and
+ * continues, so that all problems of a file are found in one pass.
  */
 import { isObject, type Json, type JsonObject } from './api.ts'
 
 export type Path = readonly (string | number)[]
 
-export interface Problem {
+interface Problem {
   readonly path: Path
   /** What was expected, and what was found. */
   readonly message: string
@@ -17,15 +17,16 @@ export interface Place {
   readonly problems: Problem[]
 }
 
-/** Undefined where the value is not what it should be; that has then been reported. */
+/** Returns undefined if the value is not valid; the problem has then been added to `place.problems`. */
 export type Reader<T> = (value: unknown, place: Place) => T | undefined
 
 export type Readers<T> = { readonly [K in keyof T]-?: Reader<Exclude<T[K], undefined>> }
 
-export type Reading<T> =
+type Reading<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 
+/** Reads a whole document. Any problem, even in an optional field, makes the result a failure. */
 export function readAll<T>(reader: Reader<T>, value: unknown): Reading<T> {
   const problems: Problem[] = []
   const read = reader(value, { path: [], problems })
@@ -40,17 +41,14 @@ export function inside(place: Place, key: string | number): Place {
   return { path: [...place.path, key], problems: place.problems }
 }
 
-/** `turns[2].calls[0].input` */
-export function pathText(path: Path): string {
-  const text = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')
-  return text.replace(/^\./, '')
-}
-
+/** One line, such as `turns[2].calls[0].input: expected fields, found "a"`. */
 export function problemText({ path, message }: Problem): string {
-  return path.length === 0 ? message : `${pathText(path)}: ${message}`
+  if (path.length === 0) return message
+  const place = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')
+  return `${place.replace(/^\./, '')}: ${message}`
 }
 
-/** A reader out of a test: `what` finishes the sentence "expected …". */
+/** A reader from a function that returns null for invalid values. `what` completes "expected …". */
 export function checked<T>(what: string, accepts: (value: unknown) => T | null): Reader<T> {
   return (value, place) =>
     accepts(value) ?? report(place, `expected ${what}, found ${shown(value)}`) ?? undefined
@@ -88,7 +86,7 @@ export function listOf<T>(item: Reader<T>, least = 0): Reader<readonly T[]> {
   }
 }
 
-/** Any keys, one kind of value. */
+/** An object with any keys, whose values are all read by `item`. */
 export function mapOf<T>(item: Reader<T>): Reader<Readonly<Record<string, T>>> {
   return (value, place) => {
     if (!isObject(value)) return report(place, `expected fields, found ${shown(value)}`)
@@ -97,7 +95,7 @@ export function mapOf<T>(item: Reader<T>): Reader<Readonly<Record<string, T>>> {
   }
 }
 
-/** Known fields and no others; none of them is required here. */
+/** An object with these fields and no others. All are optional: the caller checks what it needs. */
 export function fieldsOf<T extends object>(readers: Readers<T>): Reader<Partial<T>> {
   const known = new Map<string, Reader<unknown>>(Object.entries(readers))
   return (value, place) => {
@@ -109,7 +107,7 @@ export function fieldsOf<T extends object>(readers: Readers<T>): Reader<Partial<
         report(inside(place, key), `is not known here; known: ${[...known.keys()].join(', ')}`)
       else read[key] = reader(each, inside(place, key))
     }
-    // Each field was read by the reader of its name.
+    // The cast holds because each field was read by the reader of its name.
     return Object.fromEntries(Object.entries(read).filter(([, each]) => each !== undefined)) as Partial<T>
   }
 }
@@ -118,7 +116,7 @@ export const jsonObject: Reader<JsonObject> = checked('fields', (value) =>
   isJsonObject(value) ? value : null,
 )
 
-/** What came out of JSON or YAML has no functions in it, but a script in TypeScript may hand us anything. */
+/** Checks all values: YAML can yield dates and non-finite numbers, which JSON does not have. */
 function isJsonObject(value: unknown): value is JsonObject {
   return isObject(value) && Object.values(value).every(isJson)
 }
@@ -129,7 +127,7 @@ export function isJson(value: unknown): value is Json {
   return Array.isArray(value) ? value.every(isJson) : isJsonObject(value)
 }
 
-/** A value in an error message: short, and what kind of thing it is. */
+/** A value for an error message: objects and lists by their kind, the rest shortened to 60 characters. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return 'a list'

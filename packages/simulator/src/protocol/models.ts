@@ -1,7 +1,7 @@
 /**
- * The models the simulator plays: limits, cache minimum, which thinking they take and how it is bound. The
- * figures are the catalogue's; where the catalogue does not know, the simulator must still choose, and the
- * choice can be overridden.
+ * The models the simulator offers: limits, cache minimum, thinking modes and how thinking is bound. The figures
+ * come from the catalogue of `@tidemark/wire`. Where it has none the simulator uses a default, which the
+ * `models` option can override.
  */
 import type { Prices } from '@tidemark/core'
 import { type ModelEntry, modelCatalogue, type ThinkingMode } from '@tidemark/wire'
@@ -17,54 +17,53 @@ export interface SimulatedModel {
   readonly createdAt: string
   readonly window: number
   readonly maxOutput: number
-  /** Prefixes shorter than this are not cached. */
+  /** Prefixes with fewer tokens are not cached. */
   readonly cacheMinimum: number
   readonly thinking: readonly ThinkingMode[]
-  /** What a request without `thinking` gets. */
+  /** The mode of a request without `thinking`. */
   readonly thinkingDefault: 'adaptive' | 'disabled'
-  /** The highest effort at which the least of the modes is accepted, where there is such a limit. */
+  /** Highest effort at which `disabled` and `between_tools` are accepted; without it there is no limit. */
   readonly leastUpTo?: Effort
   readonly displayDefault: 'summarized' | 'omitted'
   readonly defaultEffort: Effort
-  /** What a thinking block sent back is checked against. */
+  /** What a thinking block is checked against when it is sent back. */
   readonly binding: 'none' | 'model' | 'prefix'
-  /** Thinking sent by another organisation is dropped. */
+  /** Thinking that was created for another organisation is dropped. */
   readonly accountBound: boolean
-  /** The only other models that can read its thinking; left out: any can. */
+  /** The only other models that can read its thinking. Default: all models. */
   readonly readers?: readonly string[]
-  /** Models whose thinking it cannot read although others can. */
+  /** Models whose thinking this model cannot read although others can. */
   readonly cannotRead?: readonly string[]
-  /** Thinking of earlier turns stays in the prompt; otherwise a new prompt of the person strips it. */
+  /** Thinking of earlier turns stays in the prompt. Otherwise a new user prompt removes it. */
   readonly keepsThinking: boolean
-  /** From which level on thinking and effort settings are part of the cache key. */
+  /** First level of the prompt at which thinking and effort settings are part of the cache key. */
   readonly settingsLevel: Level
   readonly prefill: boolean
   readonly forcedToolChoice: boolean
   readonly systemMessages: boolean
   readonly toolChanges: boolean
   readonly messageEffort: boolean
-  /** `temperature` and its like. */
+  /** Accepts `temperature`, `top_p` and `top_k`. */
   readonly sampling: boolean
   readonly contextEditing: boolean
   readonly compaction: boolean
   readonly maxImages: number
-  /** Input and `max_tokens` together over the window: an error, or a stop when it is reached. */
+  /** If input plus `max_tokens` exceeds the window: refuse the request, or stop the output at the window. */
   readonly overflow: 'error' | 'stop'
   readonly prices: Prices | null
 }
 
-/** A model of the catalogue as the simulator plays it. */
-export function simulatedModel(entry: ModelEntry): SimulatedModel {
+/** The simulated model for an entry of the catalogue, unknown figures replaced by defaults. */
+function simulatedModel(entry: ModelEntry): SimulatedModel {
   const { thinking, capabilities, cache, limits } = entry
   const modes = thinking.modes ?? []
   const always = modes.length > 0 && !modes.includes('disabled')
-  const readers = readersOf(entry.id)
-  const cannotRead = unreadableFor(entry.id)
+  const readers = READERS[entry.id]
   return {
     id: entry.id,
     aliases: entry.aliases,
     displayName: displayName(entry.id),
-    createdAt: releasedOn(entry.id),
+    createdAt: `${RELEASED[entry.id] ?? '2026-01-01'}T00:00:00Z`,
     window: entry.window ?? 200_000,
     maxOutput: entry.maxOutput ?? 64_000,
     cacheMinimum: cache.minimum ?? 512,
@@ -76,7 +75,7 @@ export function simulatedModel(entry: ModelEntry): SimulatedModel {
     binding: thinking.binding ?? 'prefix',
     accountBound: thinking.isAccountBound ?? false,
     ...(readers === undefined ? {} : { readers }),
-    ...(cannotRead === undefined ? {} : { cannotRead }),
+    ...(entry.id === 'claude-opus-5-5' ? { cannotRead: ['claude-fable-5', 'claude-mythos-5'] } : {}),
     keepsThinking: thinking.keepsPrior ?? true,
     settingsLevel: 'messages',
     prefill: capabilities.prefill ?? false,
@@ -97,7 +96,7 @@ function isEffort(value: string | undefined): value is Effort {
   return value !== undefined && ['low', 'medium', 'high', 'xhigh', 'max'].includes(value)
 }
 
-/** Whether `reader` can use thinking that `author` wrote. */
+/** Whether `reader` accepts thinking that `author` created. */
 export function canRead(reader: SimulatedModel, author: SimulatedModel): boolean {
   if (reader.id === author.id) return true
   if (reader.cannotRead?.includes(author.id)) return false
@@ -105,13 +104,13 @@ export function canRead(reader: SimulatedModel, author: SimulatedModel): boolean
 }
 
 export interface ModelTable {
-  /** Each once, in the order they are listed to clients. */
+  /** In the order of `GET /v1/models`. */
   readonly all: readonly SimulatedModel[]
-  /** By id, alias or dated id. */
+  /** By id, alias, dated id or `-latest` id. */
   find(name: string): SimulatedModel | undefined
 }
 
-/** The catalogue's models of this vendor, then the caller's, which replace those of the same id. */
+/** Anthropic's models from the catalogue, then `own`, which replace models of the same id. `window` overrides all windows. */
 export function modelTable(own: readonly SimulatedModel[] = [], window?: number): ModelTable {
   const byId = new Map<string, SimulatedModel>()
   const built = modelCatalogue.models.filter((entry) => entry.vendor === 'anthropic').map(simulatedModel)
@@ -122,19 +121,14 @@ export function modelTable(own: readonly SimulatedModel[] = [], window?: number)
     for (const name of [model.id, ...(model.aliases ?? [])]) byName.set(name, model)
   return {
     all: [...byId.values()],
-    find: (name) => byName.get(name) ?? byName.get(canonicalName(name)),
+    find: (name) => byName.get(name) ?? byName.get(name.replace(/-(\d{8}|latest)$/, '')),
   }
 }
 
-// What the simulator needs to know of a model and no catalogue has: names for people, dates, who reads whom.
-
-/** An id without the date at its end, or the `-latest` that stood for one. */
-export function canonicalName(id: string): string {
-  return id.replace(/-(\d{8}|latest)$/, '')
-}
+// Facts that the catalogue does not have: display names, release dates, and which model reads whose thinking.
 
 /** `claude-opus-5-5` → `Claude Opus 5.5`. */
-export function displayName(id: string): string {
+function displayName(id: string): string {
   const words = id.split('-').map((word) => word.charAt(0).toUpperCase() + word.slice(1))
   return words.join(' ').replace(/(\d+) (\d+)/, '$1.$2')
 }
@@ -153,14 +147,10 @@ const RELEASED: Readonly<Record<string, string>> = {
   'claude-sonnet-4-5': '2025-09-29',
 }
 
-export function releasedOn(id: string): string {
-  return `${RELEASED[id] ?? '2026-01-01'}T00:00:00Z`
-}
-
 const NEWER_FABLES: readonly string[] = ['claude-fable-5-2', 'claude-mythos-5-2']
 const FABLES: readonly string[] = ['claude-fable-5-1', 'claude-mythos-5-1', ...NEWER_FABLES]
 
-/** Each model reads its own thinking; what the newest write is read by a few others at most. */
+/** The models that read a model's thinking besides itself. A model that is not listed is read by all. */
 const READERS: Readonly<Record<string, readonly string[]>> = {
   'claude-fable-5-2': NEWER_FABLES,
   'claude-mythos-5-2': NEWER_FABLES,
@@ -169,12 +159,4 @@ const READERS: Readonly<Record<string, readonly string[]>> = {
   'claude-opus-5-5': FABLES,
   'claude-sonnet-5-5': [],
   'claude-haiku-5-5': [],
-}
-
-export function readersOf(id: string): readonly string[] | undefined {
-  return READERS[id]
-}
-
-export function unreadableFor(id: string): readonly string[] | undefined {
-  return id === 'claude-opus-5-5' ? ['claude-fable-5', 'claude-mythos-5'] : undefined
 }

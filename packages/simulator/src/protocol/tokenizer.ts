@@ -1,12 +1,12 @@
 /**
- * The simulator's own tokenizer: a block costs its UTF-8 bytes divided by four, rounded up, plus a fixed
- * amount by kind. It is additive over blocks, so the tokens of every prefix are exact and what `count_tokens`
- * says is what is billed. It is not the provider's tokenizer and does not pretend to be.
+ * The simulator's own tokenizer, which is not the provider's: a block costs its UTF-8 bytes divided by four,
+ * rounded up, plus a fixed amount for its type. Costs add up over blocks, so the tokens of every prefix are exact
+ * and `count_tokens` returns what is billed.
  */
-import { type Block, blocksOf, isObject, type JsonObject, textField } from './api.ts'
+import { type Block, blocksOf, isObject, textField } from './api.ts'
 
 export const BYTES_PER_TOKEN = 4
-/** For each change of role: what the frame around a turn costs. */
+/** Charged at each change of role, for the frame around a turn. */
 export const TURN_TOKENS = 4
 export const TOOL_TOKENS = 12
 export const CALL_TOKENS = 8
@@ -17,12 +17,12 @@ export function textTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN)
 }
 
-export function toolTokens(tool: JsonObject): number {
+export function toolTokens(tool: Readonly<Record<string, unknown>>): number {
   const { cache_control: _marker, ...definition } = tool
   return TOOL_TOKENS + textTokens(JSON.stringify(definition))
 }
 
-/** Thinking costs what was thought, not what is shown of it: `thinkingTokens` reads that from the signature. */
+/** `thinkingTokens` reads the cost of a thinking block from its signature: its visible text may be shorter. */
 export function blockTokens(block: Block, thinkingTokens: (block: Block) => number): number {
   switch (block.type) {
     case 'text':
@@ -44,8 +44,10 @@ export function blockTokens(block: Block, thinkingTokens: (block: Block) => numb
       return textTokens(textField(block, 'content'))
     case 'cache_edits':
       return 0
-    default:
-      return otherTokens(block)
+    default: {
+      const { cache_control: _marker, ...rest } = block
+      return textTokens(JSON.stringify(rest))
+    }
   }
 }
 
@@ -63,9 +65,4 @@ function documentTokens(block: Block, thinkingTokens: (block: Block) => number):
   if (source.type === 'text' && typeof source.data === 'string') return textTokens(source.data)
   if (source.type === 'content') return contentTokens(source.content, thinkingTokens)
   return DOCUMENT_TOKENS
-}
-
-function otherTokens(block: Block): number {
-  const { cache_control: _marker, ...rest } = block
-  return textTokens(JSON.stringify(rest))
 }

@@ -1,14 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { assistant, context, request, said, textOf, user } from '../../test/script-request.ts'
 import { textTokens } from '../protocol/tokenizer.ts'
-import {
-  ADVERSARY_NAMES,
-  type AdversaryName,
-  adversaries,
-  INJECTED,
-  onSummaryRequest,
-} from './adversarial-models.ts'
+import { ADVERSARY_NAMES, type AdversaryName, adversaries, INJECTED } from './adversarial-models.ts'
 import { echo } from './script.ts'
+import { withSummaries } from './summarizer.ts'
 
 const ASK = 'Write an <analysis> block, then a <summary> block. Text only.'
 const MESSAGES = [user('Fix the login.'), assistant('Done.'), user(ASK)]
@@ -91,11 +86,11 @@ describe('adversaries', () => {
   })
 
   it('answers nothing but a request for a summary', async () => {
-    const script = onSummaryRequest('empty', echo)
+    const script = withSummaries(echo, adversaries.empty)
     expect([await said(script, { says: 'Hello' }), await said(script, { messages: MESSAGES })]).toEqual([
       'Hello',
       '',
     ])
-    expect(await said(onSummaryRequest(adversaries.blank, echo), { messages: MESSAGES })).toBe(' \n')
+    expect(await said(withSummaries(echo, adversaries.blank), { messages: MESSAGES })).toBe(' \n')
   })
 })

@@ -1,19 +1,19 @@
 /**
- * A make-believe repository: modules of small functions, a test beside each. A function multiplies the length of
- * its input by a limit, its test says what comes out for `abc`; that is enough for edits to break and mend.
+ * The coder's simulated repository: modules of small functions, each with a test. A function multiplies the length
+ * of its input by a limit and its test expects the result for `abc`, so that edits can break and repair it.
  */
 import { seededRandom } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 import { sentence } from './filler-text.ts'
 
-/** Content by path. An edit makes a new one. */
+/** Content by path. An edit creates a new map. */
 export type Repository = ReadonlyMap<string, string>
 
-export interface RepositorySize {
+interface RepositorySize {
   readonly seed: string
-  /** Modules: source files, each with a test. */
+  /** Number of source files, each with a test. */
   readonly files: number
-  /** What reading one file comes to. */
+  /** Tokens of one file. */
   readonly fileTokens: number
 }
 
@@ -70,10 +70,10 @@ export function makeRepository({ seed, files, fileTokens }: RepositorySize): Rep
   return repository
 }
 
-/** Bytes that one function takes when its file is read, line numbers included. */
+/** Bytes of one function when its file is read, line numbers included. */
 const FUNCTION_BYTES = 260
 
-/** One limit for each function of the module. */
+/** The limits of the functions of a module. */
 function limitsOf(seed: string, module: string, fileTokens: number): readonly number[] {
   const random = seededRandom(`${seed}/limits/${module}`)
   const count = Math.max(1, Math.round((fileTokens * BYTES_PER_TOKEN) / FUNCTION_BYTES))
@@ -109,12 +109,12 @@ function testOf(seed: string, module: string, limits: readonly number[]): string
   return `import * as ${module} from './${module}.ts'\n\n${tests.join('\n')}`
 }
 
-/** How many functions the module has now. */
+/** The number of functions in the module. */
 export function functionCount(repository: Repository, module: string): number {
   return repository.get(sourcePath(module))?.match(/^export function /gm)?.length ?? 0
 }
 
-/** The limit that stands in the source; null where it is no number. */
+/** The limit of a function in the source; null if it is not a number. */
 export function limitIn(repository: Repository, module: string, number: number): number | null {
   const found = new RegExp(`^  const limit${number} = (\\d+)$`, 'm').exec(
     repository.get(sourcePath(module)) ?? '',

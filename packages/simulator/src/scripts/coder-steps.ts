@@ -1,7 +1,7 @@
 /**
- * What the coder does, step after step, for ever: it takes one function after the other and raises its limit.
- * Each such job is a search, some reading, an edit that is wrong, tests that fail, a closer look, the edit that
- * is right, tests that pass. A step is one response; nothing in it depends on what the host answers.
+ * The steps of the coder, without end: it raises the limit of one function after the other. Each such job is a
+ * search, some reading, a wrong edit, failing tests, another search, the correct edit, and passing tests. A step is
+ * one response and does not depend on the tool results of the host.
  */
 import type { JsonObject } from '../protocol/api.ts'
 import { seededRandom } from '../protocol/clock-and-ids.ts'
@@ -19,33 +19,33 @@ import {
 } from './coder-repository.ts'
 import { runTool } from './coder-tools.ts'
 
-export interface StepOptions {
+interface StepOptions {
   readonly seed: string
   readonly files: number
   readonly resultTokens: number
-  /** The most calls in one response. */
+  /** Maximum number of calls in one response. */
   readonly parallel: number
 }
 
-export interface StepCall {
+interface StepCall {
   readonly name: string
   readonly input: JsonObject
 }
 
 export interface Step {
-  /** What it is about, in one sentence. */
+  /** One sentence for the text of the response. */
   readonly intent: string
   readonly calls: readonly StepCall[]
-  /** Before its calls are run. */
+  /** The repository before the calls are run. */
   readonly repository: Repository
 }
 
-export interface Steps {
+interface Steps {
   /** 0 for the first. */
   at(index: number): Step
 }
 
-/** Jobs remembered; whoever goes back further has them made again. */
+/** Jobs in memory. Older ones are computed again when they are needed. */
 const KEPT_JOBS = 64
 
 export function createSteps(options: StepOptions): Steps {
@@ -66,7 +66,7 @@ export function createSteps(options: StepOptions): Steps {
     return kept.get(number) ?? []
   }
 
-  /** Jobs differ in nothing but the function they are about: all have as many steps. */
+  /** All jobs have the same number of steps. */
   const { length } = job(0)
   return {
     at(index) {
@@ -153,12 +153,12 @@ function movesOf(job: Job, options: StepOptions): readonly Move[] {
   ]
 }
 
-/** By turns a name that nobody defined and a value that is off by one. */
+/** Alternates between a name that is not defined and a value that is off by one. */
 function wrongLimit({ number, from, to }: Job): string | number {
   return number % 2 === 0 ? `raise(${from}, ${to})` : to - 1
 }
 
-/** The module and its test, then others, as many as may be read at once. */
+/** Reads the module, its test and other modules, as many as one response may hold, at least two. */
 function readings({ number, module }: Job, { files, parallel }: StepOptions): readonly StepCall[] {
   const others = Array.from({ length: files - 1 }, (_, index) => moduleName((number + index + 1) % files))
   const paths = [sourcePath(module), testPath(module), ...others.map(sourcePath)]

@@ -1,11 +1,11 @@
-/** The coder's tools, run against its make-believe repository. They look and fail the way people know them. */
+/** The coder's tools, run against its simulated repository. Output and errors look like those of common coding agents. */
 import type { JsonObject } from '../protocol/api.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 import { functionName, moduleName, type Repository, sourcePath, testPath } from './coder-repository.ts'
 import { prose } from './filler-text.ts'
 import type { ToolCall } from './script.ts'
 
-export interface ToolRun {
+interface ToolRun {
   readonly text: string
   readonly isError: boolean
   readonly repository: Repository
@@ -107,19 +107,19 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-// `npm test` in the make-believe repository: it reads sources and expectations and says which do not agree.
+// `npm test` in the simulated repository: it compares the limits in the sources with the expectations in the tests.
 
-export interface TestRun {
+interface TestRun {
   readonly output: string
   readonly failed: number
 }
 
-export interface TestRunSize {
+interface TestRunSize {
   readonly seed: string
   readonly outputTokens: number
 }
 
-export function runTests(repository: Repository, modules: readonly string[], size: TestRunSize): TestRun {
+function runTests(repository: Repository, modules: readonly string[], size: TestRunSize): TestRun {
   const cases = modules.flatMap((module) => casesOf(repository, module))
   const failures = cases.flatMap(({ failure }) => failure ?? [])
   const rest = cases.length - failures.length
@@ -151,7 +151,7 @@ function casesOf(repository: Repository, module: string): readonly Case[] {
 
 interface WrittenLimit {
   readonly number: number
-  /** What stands behind the `=`. */
+  /** The text after `=`. */
   readonly written: string
   readonly line: number
 }
@@ -175,14 +175,14 @@ function errorOf(written: string, expected: number): string | null {
   return value === expected ? null : `AssertionError: expected ${value} to be ${expected}`
 }
 
-/** A run that says a lot says it first, and its verdict last. */
+/** Filler lines come first, so that the result stays at the end. */
 function padded(rows: readonly string[], end: readonly string[], size: TestRunSize): readonly string[] {
   const written = Buffer.byteLength([...rows, ...end].join('\n')) / BYTES_PER_TOKEN
-  const said = prose(`${size.seed}/output`, Math.max(0, size.outputTokens - written))
-  return [...(said === '' ? [] : said.replaceAll('. ', '.\n').split('\n')), ...rows, ...end]
+  const filler = prose(`${size.seed}/output`, Math.max(0, size.outputTokens - written))
+  return [...(filler === '' ? [] : filler.replaceAll('. ', '.\n').split('\n')), ...rows, ...end]
 }
 
-// The tools the coder calls, as a request declares them.
+// Tool definitions.
 
 const text = { type: 'string' }
 const whole = { type: 'integer' }

@@ -1,7 +1,6 @@
 /**
- * A model that works: a task of any number of turns, with searches, parallel reads, edits, tests that fail and
- * pass, sized to order. It keeps a make-believe repository, so that a host without tools can have every call
- * answered, and the answers agree with each other.
+ * The coder: a script that works through a task with searches, parallel reads, edits, and tests that fail and pass.
+ * It has its own simulated repository, so that a host without tools can have every call answered consistently.
  */
 import { TidemarkError } from '@tidemark/core'
 import { type Block, blocksOf, type JsonObject, type MessageParam, textField } from '../protocol/api.ts'
@@ -24,35 +23,35 @@ import {
 } from './script.ts'
 
 export interface CoderOptions {
-  /** Responses with tool calls to one prompt of the person, before the last word; `Infinity` for no end. */
+  /** Responses with tool calls per user prompt, before the final text. `Infinity` for no end. Default: 24. */
   readonly turns?: number
-  /** The same seed gives the same repository, steps and words. */
+  /** The same seed gives the same repository, steps and texts. Default: `coder`. */
   readonly seed?: string
-  /** Source files of the repository; each has a test beside it. */
+  /** Source files of the repository, each with a test. Default: 6. */
   readonly files?: number
-  /** What reading a file or running the tests comes to. */
+  /** Tokens of a file that is read or of a test run. Default: 800. */
   readonly resultTokens?: number
-  /** Text of a response beside its calls; 0 for none. */
+  /** Tokens of text in a response besides its calls; 0 for none. Default: 40. */
   readonly textTokens?: number
-  /** Thinking of a response; the simulator sends it only where the request has thinking on. 0 for none. */
+  /** Tokens of thinking in a response, sent only if the request has thinking on; 0 for none. Default: 0. */
   readonly thinkingTokens?: number
-  /** The most calls in one response. */
+  /** Maximum number of calls in one response. Default: 3. */
   readonly parallel?: number
-  /** What the coder says it works on; otherwise the prompt it was given. */
+  /** The task named in the final text. Default: the user prompt. */
   readonly task?: string
 }
 
 export interface Coder {
   readonly script: Script
-  /** The tools it calls, as a request declares them. It calls none that a request does not declare. */
+  /** The definitions of its tools. It calls none that the request does not declare. */
   readonly tools: readonly JsonObject[]
-  /** The block that answers a call: run against the repository as it was at that step. */
+  /** The `tool_result` of a call, run against the repository as it was at that step. */
   toolResult(call: ToolCall | Block): Block
-  /** The repository after so many steps, by path; at the start unless said. */
+  /** The files of the repository after this many steps. Default: 0. */
   repository(steps?: number): Repository
 }
 
-export type CoderSettings = Required<Omit<CoderOptions, 'task'>> & Pick<CoderOptions, 'task'>
+type CoderSettings = Required<Omit<CoderOptions, 'task'>> & Pick<CoderOptions, 'task'>
 
 export const CODER_DEFAULTS: CoderSettings = {
   turns: 24,
@@ -64,6 +63,15 @@ export const CODER_DEFAULTS: CoderSettings = {
   parallel: 3,
 }
 
+/**
+ * A coder with its script, tools and repository. Throws a `TidemarkError` (`bad-option`) for a value that is not a
+ * whole number in range.
+ *
+ * @example
+ * const coder = createCoder({ turns: 12, resultTokens: 500 })
+ * const simulator = createSimulator({ script: withSummaries(coder.script) })
+ * // Declare coder.tools in the request, and answer each tool_use block with coder.toolResult(block).
+ */
 export function createCoder(options: CoderOptions = {}): Coder {
   const settings = checked({ ...CODER_DEFAULTS, ...options })
   const steps = createSteps(settings)
@@ -117,8 +125,8 @@ function checked(settings: CoderSettings): CoderSettings {
 }
 
 /**
- * The conversation says where to go on. Only where a compaction took that away does the coder's own memory of
- * the session count, and where the session is named by a header made for it.
+ * The position comes from the conversation. The coder's own memory of the session counts only after a compaction, or
+ * if the conversation has no position and the session is named by `x-simulator-session`.
  */
 function whereTo(found: Found, { headers }: ScriptRequest, reached: Position | undefined): Position {
   const isNamed = !found.isCertain && headers[SESSION_HEADER] !== undefined
@@ -148,8 +156,8 @@ function stepReply(step: Step, position: Position, { request, context, settings 
   const calls: readonly ReplyBlock[] = step.calls
     .filter((call) => declared.has(call.name))
     .map((call, number) => ({ type: 'tool_use', id: callId({ index, call: number, tag }), ...call }))
-  const said = settings.textTokens > 0 || calls.length === 0 ? [textBlock(step, position, settings)] : []
-  return { blocks: [...thoughts(settings, index), ...said, ...calls] }
+  const texts = settings.textTokens > 0 || calls.length === 0 ? [textBlock(step, position, settings)] : []
+  return { blocks: [...thoughts(settings, index), ...texts, ...calls] }
 }
 
 function textBlock({ intent }: Step, position: Position, settings: CoderSettings): ReplyBlock {
@@ -172,7 +180,7 @@ function lastWord(position: Position, { messages }: ScriptRequest, settings: Cod
   return { blocks: [{ type: 'text', text: text.trim() }] }
 }
 
-/** The first line of what the person said last. */
+/** The first line of the last user text. */
 function promptIn(messages: ScriptRequest['messages']): string {
   const prompts = messages.filter(({ role }) => role === 'user').flatMap(textsOf)
   return prompts.at(-1)?.trim().split('\n')[0] ?? ''
@@ -183,60 +191,60 @@ function called(call: ToolCall | Block): ToolCall {
   return { id: String(id ?? ''), name: String(name ?? ''), input: (input ?? {}) as JsonObject }
 }
 
-// How far the coder has come, read off the conversation: every call says it in its id, every text in its first
-// words. After a compaction there may be nothing left but a summary, which may or may not quote them.
+// Progress is read from the conversation: from the ids of calls and from the first words of texts. After a
+// compaction there may be only a summary left, which may or may not quote them.
 
-/** The next response: a step of a task, or its last word where `step` is the number of turns. */
-export interface Position {
+/** The next response: a step of a task, or its final text if `step` equals the number of turns. */
+interface Position {
   readonly task: number
   readonly step: number
 }
 
-export const START: Position = { task: 0, step: 0 }
+const START: Position = { task: 0, step: 0 }
 
 export interface Found {
   readonly position: Position
-  /** The newest response of the coder that is still there says so. */
+  /** Read from a response of the coder, not from a summary. */
   readonly isCertain: boolean
-  /** A summary stands behind that response, or in its place. */
+  /** A summary follows that response or replaces it. */
   readonly isCompacted: boolean
 }
 
-export function findPosition(messages: readonly MessageParam[], turns: number): Found {
+function findPosition(messages: readonly MessageParam[], turns: number): Found {
   const at = messages.findLastIndex((message) => positionIn(message, turns) !== null)
   const newest = messages[at]
   const read = newest === undefined ? null : positionIn(newest, turns)
-  const said = messages.slice(at + 1).flatMap(summaryTexts)
-  const quoted = said.flatMap((text) => markersIn(text))
+  const summaries = messages.slice(at + 1).flatMap(summaryTexts)
+  const quoted = summaries.flatMap(markersIn)
   return {
     position: [...quoted, read ?? START].reduce(later),
     isCertain: read !== null,
-    isCompacted: said.length > 0,
+    isCompacted: summaries.length > 0,
   }
 }
 
-export function later(one: Position, other: Position): Position {
+function later(one: Position, other: Position): Position {
   const isLater = one.task === other.task ? one.step > other.step : one.task > other.task
   return isLater ? one : other
 }
 
-/** Of all steps, whatever the task. */
-export function stepIndex({ task, step }: Position, turns: number): number {
+/** The index of a step over all tasks. */
+function stepIndex({ task, step }: Position, turns: number): number {
   return task === 0 ? step : task * turns + step
 }
 
-export function callId({ index, call, tag }: { index: number; call: number; tag: string }): string {
+function callId({ index, call, tag }: { index: number; call: number; tag: string }): string {
   return `toolu_coder_${index.toString(36)}_${call}_${tag}`
 }
 
-/** The step that a call belongs to; null where it is not one of the coder's. */
-export function stepOfCall(id: string): number | null {
+/** The step of a call; null if the coder did not create the id. */
+function stepOfCall(id: string): number | null {
   const [, index] = /^toolu_coder_([0-9a-z]+)_\d+_/.exec(id) ?? []
   return index === undefined ? null : Number.parseInt(index, 36)
 }
 
-/** The first words of a step, and of the last word on a task. */
-export function marker({ task, step }: Position, turns: number): string {
+/** The first words of the text of a step, and of the final text of a task. */
+function marker({ task, step }: Position, turns: number): string {
   if (step >= turns) return `Task ${task + 1} done after ${turns} steps`
   const of = Number.isFinite(turns) ? ` of ${turns}` : ''
   return task === 0 ? `Step ${step + 1}${of}` : `Task ${task + 1}, step ${step + 1}${of}`
@@ -256,7 +264,7 @@ function positionsIn(block: Block, turns: number): readonly Position[] {
 
 const MARKER = /\bTask (\d+) done after \d+ steps\b|\b(?:Task (\d+), step|Step) (\d+)\b(?! steps)/g
 
-/** The position after each marker in the text. */
+/** The next position after each marker in the text. */
 function markersIn(text: string): readonly Position[] {
   return [...text.matchAll(MARKER)].map(([, done, task, step]) =>
     done === undefined
@@ -268,7 +276,7 @@ function markersIn(text: string): readonly Position[] {
 const SUMMARY = /\bsummar(?:y|i[sz]ed)\b/i
 const OF_A_SESSION = /\b(?:conversation|session|continu\w+)\b/i
 
-/** What stands for a conversation that went before: a provider's block, or text that says it is a summary. */
+/** Summaries of an earlier conversation: compaction blocks, and user texts that call themselves a summary. */
 function summaryTexts(message: MessageParam): readonly string[] {
   return blocksOf(message.content).flatMap((block) => {
     if (block.type === 'compaction') return [textField(block, 'content')]

@@ -1,4 +1,4 @@
-/** Words to fill any size with: the same from the same numbers, plain English, with a character or two beyond ASCII. */
+/** Filler text of any size: the same for the same seed, with some characters beyond ASCII. */
 import { seededRandom } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 
@@ -24,9 +24,9 @@ const OBJECTS = [
   'the name that people know',
 ]
 
-export type Random = () => number
+type Random = () => number
 
-export function pick<T>(random: Random, choices: readonly [T, ...T[]] | readonly T[]): T {
+function pick<T>(random: Random, choices: readonly [T, ...T[]] | readonly T[]): T {
   const chosen = choices[Math.floor(random() * choices.length)]
   if (chosen === undefined) throw new RangeError('There is nothing to pick from.')
   return chosen
@@ -36,7 +36,7 @@ export function sentence(random: Random): string {
   return `${pick(random, SUBJECTS)} ${pick(random, VERBS)} ${pick(random, OBJECTS)}.`
 }
 
-/** About so many tokens of the simulator's counting, in whole sentences; at least one unless none are asked for. */
+/** Whole sentences of at least `tokens` tokens in the simulator's own count; empty for 0. */
 export function prose(seed: string | Random, tokens: number): string {
   const random = typeof seed === 'string' ? seededRandom(seed) : seed
   const sentences: string[] = []

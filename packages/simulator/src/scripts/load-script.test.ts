@@ -104,10 +104,10 @@ describe('a script by name', () => {
     ['coder?turns=0', `the coder's turns must be a whole number, not "0"`],
     [
       'coder?size=9',
-      '"size" says nothing about the coder; it takes turns, files, resultTokens, textTokens, thinkingTokens, parallel, seed, task, summaries',
+      'the script coder has no option "size"; it has turns, files, resultTokens, textTokens, thinkingTokens, parallel, seed, task, summaries',
     ],
-    ['echo?turns=9', '"turns" says nothing about the script echo'],
-    ['hang?a=1', '"a" says nothing about the script hang'],
+    ['echo?turns=9', 'the script echo has no option "turns"'],
+    ['hang?a=1', 'the script hang has no option "a"'],
     ['echo?summaries=bad', /^summaries must be good, none, or one of empty, .*, not "bad"$/],
   ])('%s is refused', async (name, message) => {
     const loaded = await loadScript(name)

@@ -1,25 +1,29 @@
-/** A script by the name of a file or of one that comes with the simulator. */
+/** Loads a script from a scenario file, from a module, or by the name of a built-in script. */
 import { readFile } from 'node:fs/promises'
 import { basename, extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isObject } from '../protocol/api.ts'
-import { namedScript, SCRIPT_NAMES } from './named-scripts.ts'
+import { type NamedScript, namedScript, SCRIPT_NAMES } from './named-scripts.ts'
 import { parseScenario } from './read-scenario.ts'
 import { playScenario } from './scenario.ts'
 import type { Script } from './script.ts'
 
-export type LoadedScript =
-  | { readonly ok: true; readonly script: Script }
-  /** One line for a person: which file, where in it, what was expected. */
-  | { readonly ok: false; readonly message: string }
-
 const SCENARIOS = new Set(['.json', '.yaml', '.yml'])
 const MODULES = new Set(['.mjs', '.js', '.ts', '.mts'])
 
-/** A scenario (`.yaml`, `.json`), a module whose default export is a script (`.mjs`, `.js`, `.ts`), or a name. */
-export async function loadScript(reference: string): Promise<LoadedScript> {
+/**
+ * Loads a scenario (`.yaml`, `.yml`, `.json`), a module whose default export is a script (`.mjs`, `.js`, `.ts`,
+ * `.mts`), or a built-in script by name with its options, such as `coder?turns=40`. Never throws for what it cannot
+ * load: `message` is then one line with the file, the place in it, and what was expected.
+ *
+ * @example
+ * const loaded = await loadScenario('login.yaml')
+ * if (!loaded.ok) throw new Error(loaded.message)
+ * const simulator = createSimulator({ script: loaded.script })
+ */
+export async function loadScript(reference: string): Promise<NamedScript> {
   const kind = extname(reference).toLowerCase()
-  if (SCENARIOS.has(kind)) return loadScenario(reference)
+  if (SCENARIOS.has(kind)) return loadScenarioFile(reference)
   if (MODULES.has(kind)) return loadModule(reference)
   const named = namedScript(reference)
   if (named.ok || SCRIPT_NAMES.includes(reference.split('?', 1)[0] ?? '')) return named
@@ -28,11 +32,11 @@ export async function loadScript(reference: string): Promise<LoadedScript> {
   )
 }
 
-function failed(message: string): LoadedScript {
+function failed(message: string): NamedScript {
   return { ok: false, message: message.replaceAll(/\s*\n\s*/g, ' ') }
 }
 
-async function loadScenario(path: string): Promise<LoadedScript> {
+async function loadScenarioFile(path: string): Promise<NamedScript> {
   const read = await contentOf(path)
   if (!read.ok) return read
   const parsed = parseScenario(read.content, basename(path))
@@ -41,9 +45,9 @@ async function loadScenario(path: string): Promise<LoadedScript> {
   return failed(more.length === 0 ? first : `${first} (and ${more.length} more)`)
 }
 
-type Content = { readonly ok: true; readonly content: string } | Extract<LoadedScript, { ok: false }>
-
-async function contentOf(path: string): Promise<Content> {
+async function contentOf(
+  path: string,
+): Promise<{ readonly ok: true; readonly content: string } | Extract<NamedScript, { ok: false }>> {
   try {
     return { ok: true, content: await readFile(path, 'utf8') }
   } catch (error) {
@@ -57,7 +61,7 @@ function cannotRead(error: unknown): string {
   return code === 'EISDIR' ? 'is a folder, not a file' : `cannot be read: ${messageOf(error)}`
 }
 
-async function loadModule(path: string): Promise<LoadedScript> {
+async function loadModule(path: string): Promise<NamedScript> {
   const read = await contentOf(path)
   if (!read.ok) return read
   try {
@@ -70,7 +74,7 @@ async function loadModule(path: string): Promise<LoadedScript> {
   }
 }
 
-/** What it answers is seen when it is asked. */
+/** What the function returns can only be checked when it is called. */
 function isScript(value: unknown): value is Script {
   return typeof value === 'function'
 }

@@ -1,12 +1,12 @@
-/** The scripts that come with the simulator, by name: `echo`, `coder?turns=40&resultTokens=2000`, `huge`. */
-import { ADVERSARY_NAMES, type AdversaryName, adversaries, onSummaryRequest } from './adversarial-models.ts'
+/** The built-in scripts by name, with options: `echo`, `coder?turns=40&resultTokens=2000`, `huge`. */
+import { ADVERSARY_NAMES, type AdversaryName, adversaries } from './adversarial-models.ts'
 import { type CoderOptions, createCoder } from './coder.ts'
 import { echo, type Script } from './script.ts'
 import { summariser, withSummaries } from './summarizer.ts'
 
 export type NamedScript =
   | { readonly ok: true; readonly script: Script }
-  /** One line: what is wrong, and what would be right. */
+  /** One line: what is wrong, and what was expected. */
   | { readonly ok: false; readonly message: string }
 
 export const SCRIPT_NAMES: readonly string[] = ['echo', 'coder', 'summariser', ...ADVERSARY_NAMES]
@@ -16,8 +16,8 @@ const WORDS = ['seed', 'task'] as const
 const PARAMETERS: readonly string[] = [...COUNTS, ...WORDS]
 
 /**
- * Echo and coder answer a request for a summary with a good one; `?summaries=` names an adversary to do it
- * instead, or `none` to have such a request treated like any other.
+ * `echo` and `coder` answer a summary request with a good summary. `?summaries=` names an adversary that answers it
+ * instead; with `none` it is treated like any other request.
  */
 export function namedScript(reference: string): NamedScript {
   const [name = '', query = ''] = reference.split('?', 2)
@@ -28,8 +28,8 @@ export function namedScript(reference: string): NamedScript {
     return wrong(`there is no script "${name}"; there are ${list(SCRIPT_NAMES)}`)
   const summaries = parameters.get('summaries') ?? 'good'
   parameters.delete('summaries')
-  const made = name === 'echo' ? plain(echo, name, parameters) : coderWith(parameters)
-  return made.ok ? summing(made.script, summaries) : made
+  const found = name === 'echo' ? plain(echo, name, parameters) : coderWith(parameters)
+  return found.ok ? summing(found.script, summaries) : found
 }
 
 function wrong(message: string): NamedScript {
@@ -38,15 +38,13 @@ function wrong(message: string): NamedScript {
 
 function plain(script: Script, name: string, parameters: URLSearchParams): NamedScript {
   const [given] = parameters.keys()
-  return given === undefined
-    ? { ok: true, script }
-    : wrong(`"${given}" says nothing about the script ${name}`)
+  return given === undefined ? { ok: true, script } : wrong(`the script ${name} has no option "${given}"`)
 }
 
 function summing(script: Script, summaries: string): NamedScript {
   if (summaries === 'none') return { ok: true, script }
   if (summaries === 'good') return { ok: true, script: withSummaries(script) }
-  if (isAdversary(summaries)) return { ok: true, script: onSummaryRequest(summaries, script) }
+  if (isAdversary(summaries)) return { ok: true, script: withSummaries(script, adversaries[summaries]) }
   return wrong(`summaries must be good, none, or one of ${list(ADVERSARY_NAMES)}, not "${summaries}"`)
 }
 
@@ -57,7 +55,7 @@ function coderWith(parameters: URLSearchParams): NamedScript {
     const word = WORDS.find((each) => each === name)
     if (word !== undefined) options[word] = value
     else if (count === undefined)
-      return wrong(`"${name}" says nothing about the coder; it takes ${list(PARAMETERS)}, summaries`)
+      return wrong(`the script coder has no option "${name}"; it has ${list(PARAMETERS)}, summaries`)
     else if (isCount(name, value)) options[count] = Number(value)
     else return wrong(`the coder's ${name} must be a whole number, not "${value}"`)
   }

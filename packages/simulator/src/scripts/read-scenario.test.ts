@@ -20,20 +20,17 @@ describe('a scenario that is not right', () => {
     ],
     [
       'turns:\n  - {}',
-      'login.yaml:2: turns[0]: says nothing; expected one of text, thinking, calls, blocks, script, fault',
+      'login.yaml:2: turns[0]: is empty; expected one of text, thinking, calls, blocks, script, fault',
     ],
     ['turns:\n  - text: 5', 'login.yaml:2: turns[0].text: expected text, found 5'],
     [
       'turns:\n  - text: a\n    times: 0',
       'login.yaml:3: turns[0].times: expected a whole number of at least 1, or "forever", found 0',
     ],
-    [
-      'turns:\n  - text: a\n    blocks: []',
-      'login.yaml:2: turns[0].text: cannot stand beside blocks, which says all',
-    ],
+    ['turns:\n  - text: a\n    blocks: []', 'login.yaml:2: turns[0].text: cannot be combined with blocks'],
     [
       'turns:\n  - script: coder\n    thinking: b',
-      'login.yaml:3: turns[0].thinking: cannot stand beside script, which says all',
+      'login.yaml:3: turns[0].thinking: cannot be combined with script',
     ],
     [
       'turns:\n  - script: codr',

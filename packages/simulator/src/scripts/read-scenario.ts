@@ -1,4 +1,4 @@
-/** The text of a scenario, in YAML or JSON; what is wrong with it is told with its line. */
+/** Reads scenario files in YAML or JSON. All problems are reported, each with its line and path. */
 import { isNode, LineCounter, parseDocument } from 'yaml'
 import type { Fault } from '../faults/fault.ts'
 import { duration, readFault } from '../faults/parse-fault.ts'
@@ -36,12 +36,12 @@ import {
 } from './scenario.ts'
 import type { Delays, ReplyBlock, Script, StopReason } from './script.ts'
 
-export type ParsedScenario =
+type ParsedScenario =
   | { readonly ok: true; readonly scenario: Scenario }
-  /** A line each: file, line, place in the document, what was expected. */
+  /** One line per problem: file, line, path in the document, and what was expected. */
   | { readonly ok: false; readonly problems: readonly string[] }
 
-/** `file` is what the text is called in errors. JSON is read as the YAML it is. */
+/** `file` names the source in error messages. JSON needs no parser of its own, because it is valid YAML. */
 export function parseScenario(source: string, file: string): ParsedScenario {
   const lines = new LineCounter()
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false })
@@ -56,14 +56,14 @@ export function parseScenario(source: string, file: string): ParsedScenario {
   if (reading.ok) return { ok: true, scenario: reading.value }
   return {
     ok: false,
-    problems: reading.problems.map((problem) => `${file}:${lineOf(problem.path)}: ${problemText(problem)}`),
+    problems: reading.problems.map((problem) => `${file}:${findLine(problem.path)}: ${problemText(problem)}`),
   }
 
-  /** Of the value at the path, or of the nearest thing around it that is there. */
-  function lineOf(path: Path): number {
+  /** The line of the value at the path, or of the nearest value around it. */
+  function findLine(path: Path): number {
     const node = path.length === 0 ? document.contents : document.getIn(path, true)
     if (isNode(node) && node.range) return lines.linePos(node.range[0]).line
-    return path.length === 0 ? 1 : lineOf(path.slice(0, -1))
+    return path.length === 0 ? 1 : findLine(path.slice(0, -1))
   }
 }
 
@@ -71,10 +71,8 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s*\n\s*/g, ' ').trim()
 }
 
-// How a scenario is written: the fields of its document.
-
-/** A document as parsed from JSON or YAML. `name` stands for it in errors. */
-export function scenarioReader(name: string): Reader<Scenario> {
+/** Reads a parsed document. `name` is the name of the scenario if the document gives none. */
+function scenarioReader(name: string): Reader<Scenario> {
   return (value, place) => {
     const variables = isObject(value) && isObject(value.variables) ? Object.keys(value.variables) : []
     const turn = turnReader(new Set([...KNOWN_NAMES, ...variables]))
@@ -99,9 +97,9 @@ const variable: Reader<string> = checked('text or a number', (value) =>
   typeof value === 'string' || typeof value === 'number' ? String(value) : null,
 )
 
-// How a turn of a scenario is written.
+// Turns.
 
-export const readTimes: Reader<number> = checked('a whole number of at least 1, or "forever"', (value) => {
+const readTimes: Reader<number> = checked('a whole number of at least 1, or "forever"', (value) => {
   if (value === 'forever') return Number.POSITIVE_INFINITY
   return typeof value === 'number' && Number.isInteger(value) && value >= 1 ? value : null
 })
@@ -121,13 +119,13 @@ interface WrittenTurn {
   readonly fault?: Fault
 }
 
-/** `names`: what may stand in `{{…}}`. */
-export function turnReader(names: ReadonlySet<string>): Reader<ScenarioTurn> {
+/** `names`: the variables that may be used as `{{…}}`. */
+function turnReader(names: ReadonlySet<string>): Reader<ScenarioTurn> {
   const fields = fieldsOf<WrittenTurn>({
     when: readCondition,
     times: readTimes,
-    thinking: thinkingIn(names),
-    text: textIn(names),
+    thinking: templateIn(names, (thinking) => ({ type: 'thinking', thinking })),
+    text: templateIn(names, (text) => ({ type: 'text', text })),
     calls: listOf(callIn(names)),
     blocks: listOf(blockIn(names)),
     script: readScript,
@@ -147,14 +145,14 @@ export function turnReader(names: ReadonlySet<string>): Reader<ScenarioTurn> {
 const SPEAKING = ['text', 'thinking', 'calls', 'blocks', 'script', 'fault']
 
 function turnOf(read: WrittenTurn, value: unknown, place: Place): ScenarioTurn | undefined {
-  const { thinking, text: said, calls, blocks, script, stop, ...rest } = read
+  const { thinking, text: textBlock, calls = [], blocks, script, stop, ...rest } = read
   const given = SPEAKING.filter((name) => isObject(value) && value[name] !== undefined)
-  if (given.length === 0) return report(place, `says nothing; expected one of ${SPEAKING.join(', ')}`)
+  if (given.length === 0) return report(place, `is empty; expected one of ${SPEAKING.join(', ')}`)
   const alone = given.find((name) => name === 'blocks' || name === 'script')
   const other = given.find((name) => name !== alone && name !== 'fault')
   if (alone !== undefined && other !== undefined)
-    return report(inside(place, other), `cannot stand beside ${alone}, which says all`)
-  const says = script ?? blocks ?? [thinking, said, ...(calls ?? [])].filter((block) => block !== undefined)
+    return report(inside(place, other), `cannot be combined with ${alone}`)
+  const says = script ?? blocks ?? [thinking, textBlock, ...calls].filter((block) => block !== undefined)
   return { says, ...(stop === undefined ? {} : { stopReason: stop }), ...rest }
 }
 
@@ -190,33 +188,18 @@ const readScript: Reader<Script> = (value, place) => {
   return named.ok ? named.script : report(place, named.message)
 }
 
-// How the blocks of a turn are written. `names` are those that may stand in `{{…}}`.
+// Blocks of a turn. `names` are the variables that may be used as `{{…}}`.
 
-function templateIn(names: ReadonlySet<string>): Reader<string> {
+function templateIn<T>(names: ReadonlySet<string>, build: (text: string) => T): Reader<T> {
   return (value, place) => {
     const read = text(value, place)
-    for (const name of unknownNames(read ?? '', names))
+    if (read === undefined) return undefined
+    for (const name of unknownNames(read, names))
       report(
         place,
         `{{${name}}} is not known; known: ${[...names].join(', ')} (write \\{{ for the characters)`,
       )
-    return read
-  }
-}
-
-export function textIn(names: ReadonlySet<string>): Reader<ReplyBlock> {
-  const template = templateIn(names)
-  return (value, place) => {
-    const read = template(value, place)
-    return read === undefined ? undefined : { type: 'text', text: read }
-  }
-}
-
-export function thinkingIn(names: ReadonlySet<string>): Reader<ReplyBlock> {
-  const template = templateIn(names)
-  return (value, place) => {
-    const read = template(value, place)
-    return read === undefined ? undefined : { type: 'thinking', thinking: read }
+    return build(read)
   }
 }
 
@@ -227,7 +210,7 @@ interface WrittenCall {
 }
 
 /** `Read: {file_path: …}`, or `{name, input, id}`. */
-export function callIn(names: ReadonlySet<string>): Reader<ReplyBlock> {
+function callIn(names: ReadonlySet<string>): Reader<ReplyBlock> {
   const input = inputIn(names)
   const long = fieldsOf<WrittenCall>({ name: text, input, id: text })
   return (value, place) => {
@@ -246,7 +229,7 @@ export function callIn(names: ReadonlySet<string>): Reader<ReplyBlock> {
 }
 
 function inputIn(names: ReadonlySet<string>): Reader<JsonObject> {
-  const template = templateIn(names)
+  const template = templateIn(names, (text) => text)
   return (value, place) => {
     const read = jsonObject(value, place)
     if (read !== undefined) visitTexts(read, place, (each, at) => template(each, at))
@@ -260,11 +243,11 @@ function visitTexts(value: unknown, place: Place, visit: (text: string, place: P
   for (const [key, each] of entries) visitTexts(each, inside(place, key), visit)
 }
 
-/** `text: …`, `thinking: …`, `call: …`, or any block whole, by its `type`. */
-export function blockIn(names: ReadonlySet<string>): Reader<ReplyBlock> {
+/** `text: …`, `thinking: …`, `call: …`, or any complete block with its `type`. */
+function blockIn(names: ReadonlySet<string>): Reader<ReplyBlock> {
   const short: Readonly<Record<string, Reader<ReplyBlock>>> = {
-    text: textIn(names),
-    thinking: thinkingIn(names),
+    text: templateIn(names, (text) => ({ type: 'text', text })),
+    thinking: templateIn(names, (thinking) => ({ type: 'thinking', thinking })),
     call: callIn(names),
   }
   return (value, place) => {
@@ -287,7 +270,7 @@ function wholeBlock(value: Readonly<Record<string, unknown>>, place: Place): Rep
   return report(place, 'expected a block that can be written as JSON')
 }
 
-// How the condition of a turn is written.
+// Conditions.
 
 const readWanted: Reader<Wanted> = (value, place) => {
   const read = text(value, place)
@@ -302,7 +285,7 @@ const readWanted: Reader<Wanted> = (value, place) => {
 
 const wantedResult = fieldsOf<WantedResult>({ tool: text, contains: readWanted, error: flag })
 
-/** The name of a tool is short for `{tool: …}`. */
+/** A string is short for `{tool: …}`. */
 const readResult: Reader<WantedResult> = (value, place) =>
   typeof value === 'string' ? { tool: value } : wantedResult(value, place)
 
@@ -316,7 +299,7 @@ const readTurn: Reader<WantedTurn> = (value, place) => {
   return single === undefined ? undefined : { in: [single] }
 }
 
-export const readCondition: Reader<Condition> = fieldsOf<Condition>({
+const readCondition: Reader<Condition> = fieldsOf<Condition>({
   says: readWanted,
   result: readResult,
   turn: readTurn,

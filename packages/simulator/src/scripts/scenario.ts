@@ -1,6 +1,6 @@
 /**
- * A script as data: turns that answer one request after the other, and turns that answer whenever their
- * condition holds. How a scenario is written in JSON or YAML is in `scenario/read-scenario.ts`.
+ * Scenarios: scripts as data. Turns answer requests in order; turns with a condition answer whenever it holds.
+ * `read-scenario.ts` reads them from YAML and JSON.
  */
 
 import type { Fault } from '../faults/fault.ts'
@@ -8,6 +8,7 @@ import type { JsonObject } from '../protocol/api.ts'
 import { prose } from './filler-text.ts'
 import {
   type Delays,
+  isIn,
   isSummaryRequest,
   lastResults,
   lastUserText,
@@ -22,24 +23,24 @@ import {
 import { summariser } from './summarizer.ts'
 
 export interface Scenario {
-  /** What it is called in errors. */
+  /** Used in error messages. */
   readonly name: string
   readonly turns: readonly ScenarioTurn[]
-  /** Answers when no turn does. */
+  /** Answers requests that no turn answers. */
   readonly otherwise?: ScenarioTurn
-  /** How often the turns in order are gone through; default 1. */
+  /** How often the turns without condition are played. Default: 1. */
   readonly repeat?: number
-  /** Requests for a summary that no condition asks for are answered with one, and use up no turn. Default: yes. */
+  /** Summary requests that no condition matches get a good summary and use up no turn. Default: true. */
   readonly summaries?: boolean
   readonly variables?: Readonly<Record<string, string>>
 }
 
 export interface ScenarioTurn {
-  /** Without it the turn answers in its order. */
+  /** A turn without condition answers in its order. */
   readonly when?: Condition
-  /** How many requests it answers: 1 by default, without end where it has a condition. */
+  /** How many requests it answers. Default: 1, or no limit with a condition. */
   readonly times?: number
-  /** What is said, or who says it. */
+  /** The generated blocks, or a script that generates them. */
   readonly says: readonly ReplyBlock[] | Script
   readonly stopReason?: StopReason
   readonly stopSequence?: string
@@ -48,22 +49,21 @@ export interface ScenarioTurn {
   readonly fault?: Fault
 }
 
-/** Sessions are told apart as `session-key.ts` says; each goes through the scenario by itself. */
+/** A script that plays the scenario. Each session has its own progress. */
 export function playScenario(scenario: Scenario): Script {
   const sessions = new Map<string, Tape>()
   return async (request, context) => {
     const key = sessionKey(request)
-    const tape = sessions.get(key) ?? createTape(scenario)
-    sessions.set(key, tape)
-    const turn = tape.next(request, context)
+    const nextTurn = sessions.get(key) ?? createTape(scenario)
+    sessions.set(key, nextTurn)
+    const turn = nextTurn(request, context)
     if (turn === 'summary') return summariser(request, context)
-    return turn === null ? exhausted(scenario) : play(turn, scenario, { request, context })
+    return turn === null ? exhausted(scenario) : play(turn, scenario, request, context)
   }
 }
 
-interface Tape {
-  next(request: ScriptRequest, context: ScriptContext): ScenarioTurn | 'summary' | null
-}
+/** Selects the next turn of one session: `summary` for a built-in summary, null if no turn is left. */
+type Tape = (request: ScriptRequest, context: ScriptContext) => ScenarioTurn | 'summary' | null
 
 function createTape({ turns, otherwise, repeat = 1, summaries = true }: Scenario): Tape {
   const inOrder = turns.filter((turn) => turn.when === undefined)
@@ -76,7 +76,7 @@ function createTape({ turns, otherwise, repeat = 1, summaries = true }: Scenario
     return turn
   }
 
-  function inItsOrder(): ScenarioTurn | null {
+  function nextInOrder(): ScenarioTurn | null {
     for (; pass < repeat && inOrder.length > 0; [pass, at] = [pass + 1, 0]) {
       for (; at < inOrder.length; at += 1) {
         const turn = inOrder[at]
@@ -86,27 +86,25 @@ function createTape({ turns, otherwise, repeat = 1, summaries = true }: Scenario
     return null
   }
 
-  return {
-    next(request, context) {
-      const meant = turns.find(
-        (turn) =>
-          turn.when !== undefined &&
-          (used.get(turn) ?? 0) < (turn.times ?? Number.POSITIVE_INFINITY) &&
-          holds(turn.when, request, context),
-      )
-      if (meant !== undefined) return use(meant)
-      if (summaries && isSummaryRequest(request)) return 'summary'
-      return inItsOrder() ?? otherwise ?? null
-    },
+  return (request, context) => {
+    const matching = turns.find(
+      (turn) =>
+        turn.when !== undefined &&
+        (used.get(turn) ?? 0) < (turn.times ?? Number.POSITIVE_INFINITY) &&
+        holds(turn.when, request, context),
+    )
+    if (matching !== undefined) return use(matching)
+    if (summaries && isSummaryRequest(request)) return 'summary'
+    return nextInOrder() ?? otherwise ?? null
   }
 }
 
-interface Asked {
-  readonly request: ScriptRequest
-  readonly context: ScriptContext
-}
-
-async function play(turn: ScenarioTurn, scenario: Scenario, { request, context }: Asked): Promise<Reply> {
+async function play(
+  turn: ScenarioTurn,
+  scenario: Scenario,
+  request: ScriptRequest,
+  context: ScriptContext,
+): Promise<Reply> {
   const { says, when: _when, times: _times, ...rest } = turn
   if (typeof says === 'function') return { ...(await says(request, context)), ...rest }
   const variables = variablesOf(request, context, scenario.variables ?? {})
@@ -123,26 +121,25 @@ function filled(block: ReplyBlock, variables: Variables): ReplyBlock {
   return type === 'tool_use' ? { ...block, input: fillAll(input as JsonObject, variables) } : block
 }
 
-/** An error that no client tries again: whoever wrote the scenario is to see it. */
+/** Status 400, which clients do not retry, so that the author of the scenario sees the message. */
 function exhausted({ name, turns }: Scenario): Reply {
   const count = turns.filter(({ when }) => when === undefined).length
   const message = `${name} has no answer left: its ${count} turns in order are used up. Add turns, "repeat" or "otherwise".`
   return { blocks: [], fault: { type: 'status', status: 400, message } }
 }
 
-// When a turn of a scenario answers: all that is said here must hold.
-
-/** Text that must be there, as it is or as a pattern. */
+/** A text to find: a substring, or a pattern. */
 export type Wanted = string | RegExp
 
+/** All fields that are given must match. */
 export interface Condition {
-  /** In what the person said last. */
+  /** In the text of the unanswered user messages. */
   readonly says?: Wanted
-  /** One of the results that just arrived. */
+  /** One of the unanswered tool results. */
   readonly result?: WantedResult
-  /** Responses of the model, this one included. */
+  /** Number of assistant turns, including the one to come. */
   readonly turn?: WantedTurn
-  /** The model is asked to sum up, or is not. */
+  /** Whether the request asks for a summary. */
   readonly summary?: boolean
   readonly model?: Wanted
 }
@@ -169,10 +166,6 @@ export function holds(condition: Condition, request: ScriptRequest, context: Scr
   )
 }
 
-function isIn(text: string, wanted: Wanted): boolean {
-  return typeof wanted === 'string' ? text.includes(wanted) : text.search(wanted) >= 0
-}
-
 function hasResult({ messages }: ScriptRequest, { tool, contains, error }: WantedResult): boolean {
   return lastResults(messages).some(
     (result) =>
@@ -187,12 +180,12 @@ function isTurn(turn: number, wanted: WantedTurn): boolean {
   return 'every' in wanted ? turn % wanted.every === 0 : turn >= wanted.from
 }
 
-// `{{turn}}` and the like in the texts of a scenario.
+// Variables such as `{{turn}}` in the texts of a scenario.
 
-/** Values of a name; `argument` is what stands behind it, as in `{{words 200}}`. */
-export type Variables = Readonly<Record<string, (argument: string) => string>>
+/** `argument` is the text after the name, as in `{{words 200}}`. */
+type Variables = Readonly<Record<string, (argument: string) => string>>
 
-export function variablesOf(
+function variablesOf(
   request: ScriptRequest,
   context: ScriptContext,
   own: Readonly<Record<string, string>>,
@@ -212,27 +205,27 @@ export function variablesOf(
   }
 }
 
-/** The names that every scenario has. */
+/** The variables that every scenario has. */
 export const KNOWN_NAMES = ['turn', 'request', 'model', 'user', 'result', 'now', 'random', 'words'] as const
 
-/** A backslash before it keeps `{{` as it is. */
+/** A backslash before `{{` keeps it as it is. */
 const PLACEHOLDER = /\\\{\{|\{\{\s*([A-Za-z_]\w*)(?:\s+([^{}]*?))?\s*\}\}/g
 
-export function fill(text: string, variables: Variables): string {
+function fill(text: string, variables: Variables): string {
   return text.replaceAll(PLACEHOLDER, (whole, name: string | undefined, argument: string | undefined) =>
     name === undefined ? '{{' : (variables[name]?.(argument ?? '') ?? whole),
   )
 }
 
-export function fillAll(input: JsonObject, variables: Variables): JsonObject {
+function fillAll(input: JsonObject, variables: Variables): JsonObject {
   const filled: unknown = JSON.parse(JSON.stringify(input), (_key, value: unknown) =>
     typeof value === 'string' ? fill(value, variables) : value,
   )
-  // The same shape with other strings.
+  // The cast holds because only strings were replaced.
   return filled as JsonObject
 }
 
-/** Names in a text that are not among those known. */
+/** The variables in a text that are not among those known. */
 export function unknownNames(text: string, known: ReadonlySet<string>): readonly string[] {
   return [...text.matchAll(PLACEHOLDER)].flatMap(([, name]) =>
     name === undefined || known.has(name) ? [] : [name],

@@ -1,7 +1,6 @@
 /**
- * The model behind the simulator: a function from what the model is shown to what it answers. A script sees
- * the prompt as the model would (after compaction blocks, context edits and dropped thinking) and says only
- * what is generated; ids, signatures, usage, stop sequences and `max_tokens` are the simulator's business.
+ * Scripts: functions that play the model, and helpers to read the conversation a script is given. A script sees the
+ * prompt as the model would, after compaction blocks, context edits and dropped thinking.
  */
 
 import type { Fault } from '../faults/fault.ts'
@@ -15,10 +14,19 @@ import {
   textField,
 } from '../protocol/api.ts'
 
+/**
+ * Returns what the model generates. Ids, signatures, usage, stop sequences and `max_tokens` are handled by the
+ * simulator. A script that throws makes the simulator answer with status 500.
+ *
+ * @example
+ * const script: Script = ({ messages }, { turn }) => ({
+ *   blocks: [{ type: 'text', text: `Turn ${turn + 1} after ${messages.length} messages.` }],
+ * })
+ */
 export type Script = (request: ScriptRequest, context: ScriptContext) => Reply | Promise<Reply>
 
 export interface ScriptRequest {
-  /** `compaction` where the provider itself asks for a summary; `instructions` is then the prompt for it. */
+  /** `compaction` if the provider itself wants a summary; `instructions` is then the prompt for it. */
   readonly kind: 'message' | 'compaction'
   readonly instructions: string | null
   readonly model: string
@@ -26,18 +34,18 @@ export interface ScriptRequest {
   readonly system: readonly Block[]
   readonly tools: readonly JsonObject[]
   readonly messages: readonly MessageParam[]
-  /** The request as it came, for what is not said above. */
+  /** The request body as sent. */
   readonly body: MessagesBody
   readonly headers: Readonly<Record<string, string>>
 }
 
 export interface ScriptContext {
-  /** Requests this simulator has answered before, 0 for the first. */
+  /** Number of requests before this one, 0 for the first. */
   readonly index: number
-  /** Responses of the model in the conversation so far, 0 in the first turn. */
+  /** Number of assistant turns in the conversation so far, 0 at the start. */
   readonly turn: number
   readonly inputTokens: number
-  /** The same sequence of numbers in [0, 1) in every run with the same seed. */
+  /** Numbers in [0, 1). The same seed gives the same sequence. */
   readonly random: () => number
   /** Milliseconds since 1970 on the simulator's clock. */
   readonly now: number
@@ -52,7 +60,7 @@ export type StopReason =
   | 'refusal'
   | 'model_context_window_exceeded'
 
-/** What the model writes. Ids and signatures are filled in where they are left out. */
+/** A generated block. The simulator adds ids and signatures that are missing. */
 export type ReplyBlock =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'thinking'; readonly thinking: string }
@@ -60,9 +68,10 @@ export type ReplyBlock =
   | { readonly type: 'tool_use'; readonly name: string; readonly input: JsonObject; readonly id?: string }
   | Block
 
+/** What a script returns. */
 export interface Reply {
   readonly blocks: readonly ReplyBlock[]
-  /** `tool_use` where a call is among the blocks, else `end_turn`, unless said otherwise. */
+  /** Default: `tool_use` if the blocks include a tool call, otherwise `end_turn`. */
   readonly stopReason?: StopReason
   readonly stopSequence?: string
   readonly stopDetails?: JsonObject
@@ -75,11 +84,11 @@ export interface Delays {
   readonly startMs?: number
   /** Before each block but the first. */
   readonly blockMs?: number
-  /** Between the pieces of a block. */
+  /** Before each delta of a block. */
   readonly pieceMs?: number
 }
 
-// What a script reads off the conversation it is shown.
+// Reading the conversation.
 
 export interface ToolCall {
   readonly id: string
@@ -89,19 +98,19 @@ export interface ToolCall {
 
 export interface ToolResult {
   readonly id: string
-  /** Of the tool; empty where the call is not in the conversation. */
+  /** Name of the tool; empty if the call is not in the conversation. */
   readonly name: string
   readonly text: string
   readonly isError: boolean
 }
 
-/** The user messages after the last response: what the model is to answer. */
-export function unansweredIn(messages: readonly MessageParam[]): readonly MessageParam[] {
+/** The user messages after the last assistant message, which the model has to answer. */
+function unansweredIn(messages: readonly MessageParam[]): readonly MessageParam[] {
   const last = messages.findLastIndex((message) => message.role === 'assistant')
   return messages.slice(last + 1).filter((message) => message.role === 'user')
 }
 
-/** The text of the unanswered messages, tool results left out. */
+/** The text of the unanswered messages, without tool results. */
 export function lastUserText(messages: readonly MessageParam[]): string {
   return unansweredIn(messages).flatMap(textsOf).join('\n')
 }
@@ -117,15 +126,15 @@ export function callsOf(message: MessageParam): readonly ToolCall[] {
   return blocksOf(message.content).flatMap((block) => callOf(block) ?? [])
 }
 
-export function callOf(block: Block): ToolCall | null {
+function callOf(block: Block): ToolCall | null {
   if (block.type !== 'tool_use') return null
   const input: unknown = block.input
-  // What came out of a body is JSON all through.
+  // The cast holds because the block comes from a JSON body.
   const fields = isObject(input) ? (input as JsonObject) : {}
   return { id: textField(block, 'id'), name: textField(block, 'name'), input: fields }
 }
 
-/** The results that the last response is answered with, each with the name of its tool. */
+/** The unanswered tool results, each with the name of its tool. */
 export function lastResults(messages: readonly MessageParam[]): readonly ToolResult[] {
   const names = new Map(messages.flatMap(callsOf).map((call) => [call.id, call.name]))
   return unansweredIn(messages).flatMap((message) => resultsOf(message, names))
@@ -152,39 +161,40 @@ function resultText(block: Block): string {
     .join('\n')
 }
 
-/** At most so many characters, and never half of one. */
+/** The first `length` characters, one fewer if the last would be half of a surrogate pair. */
 export function beginning(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '')
 }
 
-// Which session a request belongs to, for scripts that remember how far they came.
+export function isIn(text: string, part: string | RegExp): boolean {
+  return typeof part === 'string' ? text.includes(part) : text.search(part) >= 0
+}
 
+/** Request header that names the session, for scripts that remember how far they have come. */
 export const SESSION_HEADER = 'x-simulator-session'
 
-/** Headers first, then the user id of the metadata; requests that say nothing are one session. */
+/** The session of a request: from a header, otherwise from `metadata.user_id`. Requests without either share one session. */
 export function sessionKey({ headers, body }: Pick<ScriptRequest, 'headers' | 'body'>): string {
   const metadata: unknown = body.metadata
   const user = isObject(metadata) && typeof metadata.user_id === 'string' ? metadata.user_id : ''
   return headers[SESSION_HEADER] ?? headers['x-claude-code-session-id'] ?? user
 }
 
-// Is the model asked to sum up? By the provider itself, or by a client in its last message.
-
 /**
- * The last text of the request demands `<summary>` tags, and either `<analysis>` before them or a summary of a
- * conversation. Only the last text counts: what lies before it is material, whatever it says.
+ * Whether the model is asked for a summary: by the provider, or by a client whose last text demands `<summary>` tags
+ * and either `<analysis>` tags or a summary of a conversation. Earlier texts are material and do not count.
  */
 export function isSummaryRequest(request: Pick<ScriptRequest, 'kind' | 'messages'>): boolean {
   if (request.kind === 'compaction') return true
-  const asked = lastText(request)
-  if (!asked.includes('<summary>')) return false
+  const prompt = lastText(request)
+  if (!prompt.includes('<summary>')) return false
   return (
-    asked.includes('<analysis>') ||
-    (/\bsummari[sz]e\b/i.test(asked) && /\b(?:conversation|session)\b/i.test(asked))
+    prompt.includes('<analysis>') ||
+    (/\bsummari[sz]e\b/i.test(prompt) && /\b(?:conversation|session)\b/i.test(prompt))
   )
 }
 
-/** What asks for the summary: the provider's instructions, or the last text of the client. */
+/** The text that asks for the summary: the provider's instructions, or the last text of the client. */
 export function summaryPrompt(request: Pick<ScriptRequest, 'kind' | 'instructions' | 'messages'>): string {
   return request.kind === 'compaction' ? (request.instructions ?? '') : lastText(request)
 }
@@ -193,12 +203,14 @@ function lastText({ messages }: Pick<ScriptRequest, 'messages'>): string {
   return unansweredIn(messages).flatMap(textsOf).at(-1) ?? ''
 }
 
-// Says back the last thing the person said: the smallest script there is.
-
+/**
+ * Answers with the text of the last user message, or `ok` if it has none.
+ *
+ * @example
+ * const simulator = createSimulator({ script: withSummaries(echo) })
+ */
 export const echo: Script = (request) => {
   const last = request.messages.findLast((message) => message.role === 'user')
-  const said = blocksOf(last?.content)
-    .filter((block) => block.type === 'text')
-    .map((block) => textField(block, 'text'))
-  return { blocks: [{ type: 'text', text: said.join('\n') || 'ok' }] }
+  const texts = last === undefined ? [] : textsOf(last)
+  return { blocks: [{ type: 'text', text: texts.join('\n') || 'ok' }] }
 }

@@ -1,9 +1,9 @@
 /**
- * A model that sums up well: nine sections, filled from the messages it is shown, the same every time. What it
- * forgets, what it makes up and how it spoils its tags can be ordered, to see whether a client notices.
+ * The summarizer: a script that writes a summary in nine sections from the messages, always the same for the same
+ * messages. Options make it worse, to test whether a client notices.
  */
 import { prose } from './filler-text.ts'
-import { beginning, isSummaryRequest, type Script, summaryPrompt } from './script.ts'
+import { beginning, isIn, isSummaryRequest, type Script, summaryPrompt } from './script.ts'
 import {
   type Matter,
   matterOf,
@@ -16,20 +16,27 @@ import {
   touchedFiles,
 } from './summary-facts.ts'
 
-export interface SummariserOptions {
+interface SummariserOptions {
   /** Text added to a section, by its number. */
   readonly plant?: Readonly<Partial<Record<SectionNumber, string>>>
-  /** User messages, files, errors and todos with one of these in them are left out. */
+  /** User messages, files, errors and todos that contain one of these are left out. */
   readonly forget?: readonly (string | RegExp)[]
-  /** Sections left out whole. */
+  /** Sections to leave out. */
   readonly omit?: readonly SectionNumber[]
-  /** The scratchpad before the summary. Default: on. */
+  /** Write `<analysis>` before the summary. Default: true. */
   readonly analysis?: boolean
   readonly tags?: 'closed' | 'unclosed' | 'none'
-  /** Words without meaning, to make it as long as is wanted. */
+  /** Tokens of filler text after the last section. */
   readonly paddingTokens?: number
 }
 
+/**
+ * A script that answers every request with a summary of the conversation.
+ *
+ * @example
+ * const forgetful = createSummarizer({ forget: ['cookies'], omit: [2], tags: 'unclosed' })
+ * const simulator = createSimulator({ script: withSummaries(echo, forgetful) })
+ */
 export function createSummariser(options: SummariserOptions = {}): Script {
   return (request) => {
     const prompt = summaryPrompt(request)
@@ -42,7 +49,13 @@ export function createSummariser(options: SummariserOptions = {}): Script {
 
 export const summariser: Script = createSummariser()
 
-/** `summary` answers what asks for a summary, `script` everything else. */
+/**
+ * A script in which `summary` answers summary requests and `script` answers all others. A summary request comes from
+ * the provider itself, or from a client whose last message demands `<summary>` tags.
+ *
+ * @example
+ * const simulator = createSimulator({ script: withSummaries(createCoder().script) })
+ */
 export function withSummaries(script: Script, summary: Script = summariser): Script {
   return (request, context) =>
     isSummaryRequest(request) ? summary(request, context) : script(request, context)
@@ -96,10 +109,6 @@ function sectionBodies(matter: Matter, forget: readonly (string | RegExp)[]): Se
   }
 }
 
-function isIn(text: string, part: string | RegExp): boolean {
-  return typeof part === 'string' ? text.includes(part) : text.search(part) >= 0
-}
-
 function toolLines({ rounds }: Matter): readonly string[] {
   const counts = new Map<string, number>()
   for (const { name } of rounds) counts.set(name, (counts.get(name) ?? 0) + 1)
@@ -118,7 +127,7 @@ function currentWork({ lastText, rounds }: Matter): readonly string[] {
   return [...(lastText === '' ? [] : [beginning(lastText, 1_000)]), ...done]
 }
 
-/** Enough of a walk through the conversation to be cut away by whoever reads the summary. */
+/** A short review of the conversation, which clients are expected to cut off. */
 function analysisOf({ prompts, rounds }: Matter): string {
   const walked = rounds
     .slice(-40)

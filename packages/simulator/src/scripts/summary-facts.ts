@@ -1,4 +1,4 @@
-/** What a summary is made of, gathered from the messages in one walk. */
+/** The facts that the summarizer puts into a summary, and the nine sections of a summary. */
 import {
   type Block,
   blocksOf,
@@ -7,50 +7,38 @@ import {
   type MessageParam,
   textField,
 } from '../protocol/api.ts'
-import { beginning, callOf, resultsOf, type ToolCall, type ToolResult } from './script.ts'
+import { beginning, callsOf, resultsOf, type ToolCall, type ToolResult, textsOf } from './script.ts'
 
 export interface Matter {
-  /** What the person said, verbatim, oldest first. */
+  /** The user's prompts verbatim, oldest first. */
   readonly prompts: readonly string[]
-  /** Every call with its result, oldest first. */
+  /** Every tool call with its result, oldest first. */
   readonly rounds: readonly RunCall[]
+  /** The last text of the assistant. */
   readonly lastText: string
-  /** The summary that stood in for an earlier part of the conversation. */
+  /** The sections of the newest summary in the conversation. */
   readonly earlier: Sections<string> | null
 }
 
-export interface RunCall extends ToolCall {
+interface RunCall extends ToolCall {
   readonly result: ToolResult | null
 }
 
-/** `prompt` is the message that asks for the summary; it is not part of what is summed up. */
+/** `prompt` is the text that asks for the summary; it is left out of the facts. */
 export function matterOf(messages: readonly MessageParam[], prompt: string): Matter {
   const results = new Map(
     messages.flatMap((message) => resultsOf(message)).map((result) => [result.id, result]),
   )
-  const texts = messages.filter(({ role }) => role === 'user').flatMap(userTexts)
-  const summaries = messages.flatMap(summariesOf)
-  const calls = messages.flatMap((message) =>
-    blocksOf(message.content).flatMap((block) => callOf(block) ?? []),
-  )
+  const texts = (role: string): readonly string[] =>
+    messages.filter((message) => message.role === role).flatMap(textsOf)
   return {
-    prompts: texts
+    prompts: texts('user')
       .map(withoutReminders)
       .filter((text) => isPrompt(text) && text !== withoutReminders(prompt)),
-    rounds: calls.map((call) => ({ ...call, result: results.get(call.id) ?? null })),
-    lastText:
-      messages
-        .filter(({ role }) => role === 'assistant')
-        .flatMap(userTexts)
-        .at(-1) ?? '',
-    earlier: summaries.at(-1) ?? null,
+    rounds: messages.flatMap(callsOf).map((call) => ({ ...call, result: results.get(call.id) ?? null })),
+    lastText: texts('assistant').at(-1) ?? '',
+    earlier: messages.flatMap(summariesOf).at(-1) ?? null,
   }
-}
-
-function userTexts({ content }: MessageParam): readonly string[] {
-  return blocksOf(content)
-    .filter((block) => block.type === 'text')
-    .map((block) => textField(block, 'text'))
 }
 
 function summariesOf({ role, content }: MessageParam): readonly Sections<string>[] {
@@ -72,30 +60,30 @@ const NOT_SAID = [
   /^\[Request interrupted/,
 ]
 
-/** Said by the person, not by the host on its own behalf, and no summary of an earlier part. */
+/** Whether the user wrote the text: it is neither a note of the host nor a summary. */
 function isPrompt(text: string): boolean {
   return text !== '' && !NOT_SAID.some((pattern) => pattern.test(text)) && bodiesIn(text) === null
 }
 
-export function pathOf({ input }: ToolCall): string | null {
+function pathOf({ input }: ToolCall): string | null {
   const path = input.file_path ?? input.notebook_path ?? input.path
   return typeof path === 'string' ? path : null
 }
 
 const CHANGES = new Set(['Edit', 'Write', 'MultiEdit', 'NotebookEdit'])
 
-export function isChange({ name }: ToolCall): boolean {
+function isChange({ name }: ToolCall): boolean {
   return CHANGES.has(name)
 }
 
-export interface TouchedFile {
+interface TouchedFile {
   readonly path: string
   readonly isChanged: boolean
-  /** What the last change put in. */
+  /** The text that the last change inserted. */
   readonly snippet: string
 }
 
-/** Newest first, each once. A folder that was searched is not a file. */
+/** The files that were read or changed, most recent first. Folders that were searched are left out. */
 export function touchedFiles(rounds: readonly RunCall[]): readonly TouchedFile[] {
   const files = new Map<string, TouchedFile>()
   for (const call of rounds.toReversed()) {
@@ -113,10 +101,11 @@ function snippetOf({ input }: ToolCall): string {
   return typeof text === 'string' ? beginning(text, 400) : ''
 }
 
-export interface SeenError {
+interface SeenError {
   readonly text: string
-  /** The file changed next, and whether the same call went well later. */
+  /** The file that was changed next. */
   readonly fix: string | null
+  /** The same call succeeded later. */
   readonly isSolved: boolean
 }
 
@@ -137,7 +126,7 @@ export function seenErrors(rounds: readonly RunCall[]): readonly SeenError[] {
   })
 }
 
-/** The line that says what is wrong, where one does. */
+/** The first line that names an error, otherwise the first line. */
 function errorText(text: string): string {
   return beginning((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
 }
@@ -146,7 +135,7 @@ function isSame(one: ToolCall, other: ToolCall): boolean {
   return one.name === other.name && JSON.stringify(one.input) === JSON.stringify(other.input)
 }
 
-/** What is not yet done on the newest list of todos. */
+/** The unfinished items of the newest todo list. */
 export function openTodos(rounds: readonly RunCall[]): readonly string[] {
   const newest: JsonObject = rounds.findLast(({ name }) => name === 'TodoWrite')?.input ?? {}
   const todos: readonly unknown[] = Array.isArray(newest.todos) ? newest.todos : []
@@ -155,7 +144,7 @@ export function openTodos(rounds: readonly RunCall[]): readonly string[] {
   )
 }
 
-// The nine sections of a summary: their titles, as a prompt gives them, and their bodies, as a summary has them.
+// The nine sections: titles as a prompt lists them, bodies as a summary has them.
 
 export const SECTION_NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 
@@ -175,7 +164,7 @@ export const TITLES: Sections<string> = {
   9: 'Optional next step',
 }
 
-/** What the title of a section has in it, however it is worded. */
+/** Patterns that recognize a section by its title, whatever the wording. */
 const KNOWN_BY: Sections<RegExp> = {
   1: /request|intent/i,
   2: /concept/i,
@@ -191,12 +180,12 @@ const KNOWN_BY: Sections<RegExp> = {
 interface Heading {
   readonly number: SectionNumber
   readonly title: string
-  /** Where the line begins, and where it ends. */
+  /** Offsets of the line. */
   readonly start: number
   readonly end: number
 }
 
-/** The nine headings in order; null where one is missing. Numbered lists inside a section are no headings. */
+/** The nine headings in order; null if one is missing. Numbered lists inside a section do not count as headings. */
 function headingsIn(text: string): readonly Heading[] | null {
   const headings: Heading[] = []
   let from = 0
@@ -220,14 +209,14 @@ function headingFrom(text: string, number: SectionNumber, from: number): Heading
   return null
 }
 
-/** The titles a prompt asks for, where it lists all nine; otherwise the usual ones. */
+/** The section titles that a prompt asks for, if it lists all nine; otherwise the default titles. */
 export function titlesIn(prompt: string): Sections<string> {
   const headings = headingsIn(prompt)
   if (headings === null) return TITLES
   return { ...TITLES, ...Object.fromEntries(headings.map(({ number, title }) => [number, title])) }
 }
 
-/** The bodies of a summary; null where the text is none. */
+/** The section bodies of a summary; null if the text does not have the nine sections. */
 export function bodiesIn(text: string): Sections<string> | null {
   const headings = headingsIn(text)
   if (headings === null) return null

@@ -1,75 +1,47 @@
-/** Who is asking: either header carries the key, and the key says whose cache, limits and threads are meant. */
+/** Authentication, API version and betas of a request, and rate limits per organization. */
 import type { Scope } from '../prompt-cache/cache-key.ts'
-import { invalid, type Refusal, refusal } from '../protocol/answer.ts'
+import { type ApiResult, invalid, type Refusal, refusal, reject } from '../protocol/answer.ts'
 import { betasOf } from '../protocol/api.ts'
 import type { Clock } from '../protocol/clock-and-ids.ts'
 import type { ApiVersion, Gate } from '../validation/shape.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
-export interface Account extends Scope {}
+/** API keys and the account of each. */
+export type Accounts = Readonly<Record<string, Scope>>
 
-export type Accounts = Readonly<Record<string, Account>>
+const DEFAULT_ACCOUNT: Scope = { organization: 'org_simulated', workspace: 'wrkspc_simulated' }
 
-export const DEFAULT_ACCOUNT: Account = {
-  organization: 'org_simulated',
-  workspace: 'wrkspc_simulated',
-}
-
-export type Identity =
-  | { readonly ok: true; readonly account: Account }
-  | { readonly ok: false; readonly refusal: Refusal }
-
-/** With no accounts given, any key will do and all belong to one organisation. */
-export function identify(headers: Headers, accounts: Accounts | undefined): Identity {
-  const key = headers['x-api-key'] ?? bearer(headers.authorization)
-  if (key === undefined || key === '')
-    return { ok: false, refusal: refusal(401, 'x-api-key header is required') }
+/** The account of the API key, which may be in either header. Without `accounts` every key has the default account. */
+export function identify(headers: Headers, accounts: Accounts | undefined): ApiResult<{ account: Scope }> {
+  const key = headers['x-api-key'] ?? headers.authorization?.match(/^Bearer\s+(.+)$/i)?.[1]?.trim()
+  if (key === undefined || key === '') return reject(refusal(401, 'x-api-key header is required'))
   const account =
     accounts === undefined ? DEFAULT_ACCOUNT : Object.hasOwn(accounts, key) ? accounts[key] : undefined
-  if (account === undefined) return { ok: false, refusal: refusal(401, 'invalid x-api-key') }
-  return withWorkspace(account, headers['anthropic-workspace-id'], accounts !== undefined)
+  if (account === undefined) return reject(refusal(401, 'invalid x-api-key'))
+  const workspace = headers['anthropic-workspace-id'] ?? account.workspace
+  if (accounts !== undefined && workspace !== account.workspace)
+    return reject(refusal(403, `anthropic-workspace-id: this key does not belong to ${workspace}`))
+  return { ok: true, account: { ...account, workspace } }
 }
-
-function bearer(header: string | undefined): string | undefined {
-  return header?.match(/^Bearer\s+(.+)$/i)?.[1]?.trim()
-}
-
-/** A key that belongs to one workspace may name that one and no other. */
-function withWorkspace(account: Account, asked: string | undefined, belongs: boolean): Identity {
-  if (asked === undefined || asked === account.workspace) return { ok: true, account }
-  if (belongs)
-    return {
-      ok: false,
-      refusal: refusal(403, `anthropic-workspace-id: this key does not belong to ${asked}`),
-    }
-  return { ok: true, account: { ...account, workspace: asked } }
-}
-
-// What a request may use: the version of the API it speaks and the betas it asks for.
 
 const VERSIONS: readonly ApiVersion[] = ['2023-06-01', '2026-10-21']
 
-export type GateOutcome =
-  | { readonly ok: true; readonly gate: Gate }
-  | { readonly ok: false; readonly refusal: Refusal }
-
-export function gateOf(headers: Headers, cachedClearing: boolean): GateOutcome {
-  const asked = headers['anthropic-version']
-  if (asked === undefined) return { ok: false, refusal: invalid('anthropic-version: header is required') }
-  const version = VERSIONS.find((known) => known === asked)
-  if (version === undefined)
-    return { ok: false, refusal: invalid(`anthropic-version: ${asked} is not a valid version`) }
+/** The version and the betas of a request. */
+export function gateOf(headers: Headers, cachedClearing: boolean): ApiResult<{ gate: Gate }> {
+  const requested = headers['anthropic-version']
+  if (requested === undefined) return reject(invalid('anthropic-version: header is required'))
+  const version = VERSIONS.find((known) => known === requested)
+  if (version === undefined) return reject(invalid(`anthropic-version: ${requested} is not a valid version`))
   return { ok: true, gate: { version, betas: betasOf(headers['anthropic-beta']), cachedClearing } }
 }
 
-// Limits by the minute and the headers that tell of them. Cache reads do not count towards input.
-
+/** Limits per minute and organization. Tokens read from the cache do not count as input. */
 export interface RateLimits {
   readonly requests: number
   readonly inputTokens: number
   readonly outputTokens: number
-  /** Otherwise the headers count down and nothing is refused. */
+  /** Answer with 429 when a limit is reached. Otherwise only the headers count down. */
   readonly enforced: boolean
 }
 
@@ -88,7 +60,7 @@ interface Window {
 }
 
 export interface RateLimiter {
-  /** Counts a request in, or turns it down until the minute is over. */
+  /** Counts the request, or returns the 429 that lasts until the minute is over. */
   admit(organization: string): Refusal | null
   spend(organization: string, tokens: { readonly input: number; readonly output: number }): void
   headers(organization: string): Readonly<Record<string, string>>
@@ -99,7 +71,7 @@ const MINUTE_MS = 60_000
 export function createRateLimiter(limits: RateLimits, clock: Clock): RateLimiter {
   const windows = new Map<string, Window>()
 
-  function current(organization: string): Window {
+  function openWindow(organization: string): Window {
     const now = clock.now()
     const open = windows.get(organization)
     return open !== undefined && now < open.endsAt
@@ -109,16 +81,16 @@ export function createRateLimiter(limits: RateLimits, clock: Clock): RateLimiter
 
   return {
     admit(organization) {
-      const open = current(organization)
+      const open = openWindow(organization)
       if (limits.enforced && isSpent(open, limits)) return tooMany(open, clock.now())
       windows.set(organization, { ...open, requests: open.requests + 1 })
       return null
     },
     spend(organization, { input, output }) {
-      const open = current(organization)
+      const open = openWindow(organization)
       windows.set(organization, { ...open, input: open.input + input, output: open.output + output })
     },
-    headers: (organization) => headersOf(current(organization), limits),
+    headers: (organization) => headersOf(openWindow(organization), limits),
   }
 }
 
@@ -130,11 +102,8 @@ function isSpent(open: Window, limits: RateLimits): boolean {
 
 function tooMany(open: Window, now: number): Refusal {
   const seconds = Math.max(1, Math.ceil((open.endsAt - now) / 1_000))
-  const refused = refusal(
-    429,
-    'This request would exceed the rate limit for your organization. Try again later.',
-  )
-  return { ...refused, headers: { 'retry-after': String(seconds) } }
+  const message = 'This request would exceed the rate limit for your organization. Try again later.'
+  return { ...refusal(429, message), headers: { 'retry-after': String(seconds) } }
 }
 
 function headersOf(open: Window, limits: RateLimits): Readonly<Record<string, string>> {
@@ -158,7 +127,7 @@ function headersOf(open: Window, limits: RateLimits): Readonly<Record<string, st
   return headers
 }
 
-/** What is left of tokens is told in whole thousands. */
+/** The provider rounds remaining tokens to thousands. */
 function thousands(tokens: number): number {
   return Math.round(tokens / 1_000) * 1_000
 }

@@ -1,36 +1,36 @@
-/** Everything that can turn a request down before it is asked what it wants of the model. */
+/** Reading and admitting a request: body, authentication, limits, validation. Everything that can reject it. */
 import type { ThreadRequest } from '../context/message-threads.ts'
-import { invalid, type Refusal, refusal } from '../protocol/answer.ts'
+import type { Scope } from '../prompt-cache/cache-key.ts'
+import { type ApiResult, invalid, type Refusal, refusal, reject } from '../protocol/answer.ts'
 import { checkRules, checkShape, type Endpoint } from '../validation/validate.ts'
-import { type Account, gateOf, type Headers, identify } from './accounts.ts'
+import { gateOf, type Headers, identify } from './accounts.ts'
 import { type Prepared, prepare } from './prepare-prompt.ts'
 import type { World } from './simulator-state.ts'
 
 export interface Incoming {
   readonly endpoint: Endpoint
   readonly headers: Headers
-  /** The body as parsed, and how long it was. */
+  /** The parsed body. */
   readonly value: unknown
   readonly bodyBytes: number
-  /** Why the body could not be read, where it could not. */
+  /** Set if the body could not be read. */
   readonly unreadable?: Refusal
 }
 
-export type Admission =
-  | {
-      readonly ok: true
-      readonly prepared: Prepared
-      readonly thread: ThreadRequest
-      readonly continues: string | null
-    }
-  | { readonly ok: false; readonly refusal: Refusal }
+export interface Admitted {
+  readonly prepared: Prepared
+  readonly thread: ThreadRequest
+  /** Id of the response that a message thread continues. */
+  readonly continues: string | null
+}
 
-export function admit(world: World, incoming: Incoming, account: Account): Admission {
+/** Validates the request and prepares its prompt. A thread that it would continue is released if it is rejected. */
+export function admit(world: World, incoming: Incoming, account: Scope): ApiResult<Admitted> {
   const { settings, clock } = world
   const { endpoint, headers } = incoming
   const gate = gateOf(headers, settings.cachedClearing)
   if (!gate.ok) return gate
-  const shape = checkShape(incoming.value, gate.gate, { endpoint, models: settings.models })
+  const shape = checkShape(incoming.value, gate.gate, endpoint, settings.models)
   if (!shape.ok) return shape
   const request = { body: shape.body, scope: account, betas: gate.gate.betas, now: clock.now() }
   const thread = world.threads.resolve(request)
@@ -48,40 +48,33 @@ export function admit(world: World, incoming: Incoming, account: Account): Admis
   return { ok: true, prepared: outcome.prepared, thread: { ...request, body }, continues }
 }
 
-export type Entry =
-  | { readonly ok: true; readonly account: Account }
-  | { readonly ok: false; readonly refusal: Refusal }
-
-/** Known, and within limits? */
-export function enter(world: World, headers: Headers): Entry {
+/** Authenticates the request and counts it against the rate limits. */
+export function enter(world: World, headers: Headers): ApiResult<{ account: Scope }> {
   const identity = identify(headers, world.settings.accounts)
   if (!identity.ok) return identity
   const limited = world.limiter.admit(identity.account.organization)
-  return limited === null ? identity : { ok: false, refusal: limited }
+  return limited === null ? identity : reject(limited)
 }
 
-// Reading a request body: no larger than the provider takes, unpacked if it came packed, and JSON.
+const MAX_BODY_BYTES = 32_000_000
 
-export const MAX_BODY_BYTES = 32_000_000
-
-export type ReadBody =
-  | { readonly ok: true; readonly value: unknown; readonly bytes: number }
-  | { readonly ok: false; readonly refusal: Refusal }
+type ReadBody = ApiResult<{ value: unknown; bytes: number }>
 
 const TOO_LARGE: Refusal = refusal(413, 'Request exceeds the maximum size')
 
+/** Reads a JSON body, decompressed if needed. Fails if it is larger than the provider accepts. */
 export async function readBody(request: Request): Promise<ReadBody> {
-  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) return refused(TOO_LARGE)
+  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) return reject(TOO_LARGE)
   const encoding = (request.headers.get('content-encoding') ?? 'identity').toLowerCase()
   if (encoding === 'identity') return parsed(await request.arrayBuffer(), TOO_LARGE)
   const format = FORMATS.find((known) => known === encoding)
   if (format === undefined || request.body === null)
-    return refused(encodingRefusal('unsupported', `content-encoding \`${encoding}\` is not supported`))
+    return reject(encodingRefusal('unsupported', `content-encoding \`${encoding}\` is not supported`))
   try {
     const unpacked = request.body.pipeThrough(new DecompressionStream(format))
     return parsed(await new Response(unpacked).arrayBuffer(), TOO_LARGE_UNPACKED)
   } catch {
-    return refused(encodingRefusal('invalid', `the body is not valid \`${encoding}\``))
+    return reject(encodingRefusal('invalid', `the body is not valid \`${encoding}\``))
   }
 }
 
@@ -96,16 +89,12 @@ function encodingRefusal(kind: 'unsupported' | 'invalid', message: string): Refu
 }
 
 function parsed(buffer: ArrayBuffer, tooLarge: Refusal): ReadBody {
-  if (buffer.byteLength > MAX_BODY_BYTES) return refused(tooLarge)
+  if (buffer.byteLength > MAX_BODY_BYTES) return reject(tooLarge)
   try {
     const value: unknown = JSON.parse(Buffer.from(buffer).toString('utf8'))
     return { ok: true, value, bytes: buffer.byteLength }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    return refused(invalid(`The request body is not valid JSON: ${why}`))
+    return reject(invalid(`The request body is not valid JSON: ${why}`))
   }
-}
-
-function refused(why: Refusal): ReadBody {
-  return { ok: false, refusal: why }
 }

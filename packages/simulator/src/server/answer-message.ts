@@ -1,4 +1,4 @@
-/** The answer to an ordinary request: what the cache did, what the model said, signed and counted. */
+/** The response to an ordinary request: cache read, generated blocks, signatures and usage. */
 import type { Reply as WireReply } from '@tidemark/core'
 import { deletedTokens } from '../context/context-edits.ts'
 import { sealThinking } from '../context/signatures.ts'
@@ -6,7 +6,7 @@ import type { Fault } from '../faults/fault.ts'
 import type { Diagnosis } from '../prompt-cache/diagnostics.ts'
 import type { CacheSplit } from '../prompt-cache/prompt.ts'
 import { type CacheOutcome, consult } from '../prompt-cache/prompt-cache.ts'
-import { BETA, type Block, type JsonObject } from '../protocol/api.ts'
+import { BETA, type Block, isThinking, type JsonObject } from '../protocol/api.ts'
 import type { Delays, Reply } from '../scripts/script.ts'
 import { editsOf } from '../validation/edit-rules.ts'
 import type { Headers } from './accounts.ts'
@@ -27,18 +27,18 @@ export interface MadeResponse {
   readonly reply: WireReply
   readonly usage: JsonObject
   readonly split: CacheSplit
-  /** Summaries made on the way, which `split` leaves out. */
+  /** Summaries made before the answer; `split` does not include them. */
   readonly summaries: readonly Iteration[]
   readonly outputTokens: number
   readonly cache: CacheOutcome
   readonly stopReason: string
   readonly delays: Delays
   readonly fault: Fault | null
-  /** What it wrote to the cache becomes visible. */
+  /** Makes what it wrote to the cache visible. */
   commit(): void
 }
 
-export function consulted(world: World, prepared: Prepared, call: Call): CacheOutcome {
+function consulted(world: World, prepared: Prepared, call: Call): CacheOutcome {
   const { prompt, key, model, deletions } = prepared
   return consult(world.store, {
     prompt,
@@ -59,18 +59,13 @@ const NOTHING: Output = {
   thinkingTokens: 0,
 }
 
-/** `max_tokens: 0`: the prompt goes into the cache and nobody is asked anything. */
+/** `max_tokens: 0`: the prompt is written to the cache and the script is not called. */
 export function warm(world: World, prepared: Prepared, call: Call): MadeResponse {
   const cache = consulted(world, prepared, call)
-  return finish(world, prepared, call, {
-    reply: { blocks: [] },
-    output: NOTHING,
-    cache,
-    compactions: [],
-    front: [],
-  })
+  return finish(world, prepared, call, { reply: { blocks: [] }, output: NOTHING, cache, ...NO_SUMMARY })
 }
 
+/** `before`: summaries made before the answer, and the blocks they put in front of it. */
 export async function answerMessage(
   world: World,
   prepared: Prepared,
@@ -80,8 +75,7 @@ export async function answerMessage(
   const cache = consulted(world, prepared, call)
   const { shown: pieces, prompt } = prepared
   const question = { kind: 'message', instructions: null, pieces, prompt, added: 0 } as const
-  const { headers, number } = call
-  const { reply, output } = await askScript(world, prepared, { question, headers, number })
+  const { reply, output } = await askScript(world, prepared, question, call)
   return finish(world, prepared, call, { reply, output, cache, ...before })
 }
 
@@ -92,50 +86,34 @@ interface Finished {
   readonly output: Output
   readonly cache: CacheOutcome
   readonly compactions: readonly Iteration[]
-  /** Blocks that stand before what the model said. */
+  /** Blocks before those that the script generated. */
   readonly front: readonly Block[]
 }
 
-function finish(world: World, prepared: Prepared, call: Call, made: Finished): MadeResponse {
-  const { body, gate } = prepared
-  const { reply, output, cache, compactions, front } = made
+function finish(world: World, prepared: Prepared, call: Call, finished: Finished): MadeResponse {
+  const { reply, output, cache, compactions, front } = finished
   const { split, deleted } = afterDeletions(world, prepared, cache)
-  const usage = usageOf({
-    split,
-    outputTokens: output.tokens,
-    thinkingTokens: output.thinkingTokens,
-    model: body.model,
-    betas: gate.betas,
-    speed: body.speed ?? 'standard',
-    deleted,
-    compactions,
-  })
-  const blocks = sealed(world, prepared, call, output.blocks)
-  return {
-    reply: replyWith(prepared, {
-      id: call.id,
-      content: [...front, ...blocks],
-      stopReason: output.stopReason,
-      stopSequence: output.stopSequence,
-      stopDetails: reply.stopDetails ?? null,
-      usage,
-      diagnosis: call.diagnosis,
-      cutInputs: output.cutInputs.map(({ index, text }) => ({ index: index + front.length, text })),
-    }),
-    usage,
+  return replyWith(prepared, call, reply, {
+    content: [...front, ...sealed(world, prepared, call, output.blocks)],
+    stopReason: output.stopReason,
+    stopSequence: output.stopSequence,
+    cutInputs: output.cutInputs.map(({ index, text }) => ({ index: index + front.length, text })),
+    usage: usageOf(
+      prepared,
+      compactions,
+      { split, outputTokens: output.tokens },
+      output.thinkingTokens,
+      deleted,
+    ),
     split,
     summaries: compactions,
     outputTokens: output.tokens,
     cache,
-    stopReason: output.stopReason,
-    delays: reply.delays ?? {},
-    fault: reply.fault ?? null,
-    commit: () => cache.commit(),
-  }
+  })
 }
 
 function sealed(world: World, prepared: Prepared, call: Call, blocks: readonly Block[]): readonly Block[] {
-  if (!blocks.some(({ type }) => type === 'thinking' || type === 'redacted_thinking')) return blocks
+  if (!blocks.some(isThinking)) return blocks
   const { body, model, scope, walk: walked, compaction, lastThinking } = prepared
   const walk = walked()
   world.walker.remember(walk.end)
@@ -156,7 +134,7 @@ function sealed(world: World, prepared: Prepared, call: Call, blocks: readonly B
   )
 }
 
-/** Deletions take effect in what was read from the cache, and nowhere else. */
+/** Deletions affect only what was read from the cache. `deleted` is null if the extension is off. */
 function afterDeletions(
   world: World,
   { deletions, prompt, shown }: Prepared,
@@ -170,100 +148,97 @@ function afterDeletions(
   return { split: { ...split, read: split.read - deleted }, deleted }
 }
 
-// The message of a response, and the reply the codec turns into bytes.
-
-export interface MessageInput {
-  readonly id: string
+interface MessageInput
+  extends Pick<MadeResponse, 'usage' | 'split' | 'summaries' | 'outputTokens' | 'cache' | 'stopReason'> {
   readonly content: readonly Block[]
-  readonly stopReason: string
   readonly stopSequence: string | null
-  readonly stopDetails: JsonObject | null
-  readonly usage: JsonObject
-  readonly diagnosis: Diagnosis
   readonly cutInputs: Output['cutInputs']
 }
 
-export function replyWith(prepared: Prepared, input: MessageInput): WireReply {
+/** The response message, with the delays and the fault of the script's reply. */
+export function replyWith(
+  prepared: Prepared,
+  call: Call,
+  scripted: Reply,
+  { content, stopSequence, cutInputs, ...input }: MessageInput,
+): MadeResponse {
   const { body, gate, applied, transformations } = prepared
   const managed = gate.betas.has(BETA.contextManagement) || editsOf(body).length > 0
   const message: JsonObject = {
-    id: input.id,
+    id: call.id,
     type: 'message',
     role: 'assistant',
     model: body.model,
     stop_reason: input.stopReason,
-    stop_sequence: input.stopSequence,
-    stop_details: input.stopDetails,
+    stop_sequence: stopSequence,
+    stop_details: scripted.stopDetails ?? null,
     container: null,
     usage: input.usage,
-    diagnostics: plain(input.diagnosis),
+    diagnostics: plain(call.diagnosis),
     ...(managed
       ? { context_management: editsOf(body).length > 0 ? { applied_edits: plain(applied) } : null }
       : {}),
     ...(gate.betas.has(BETA.thinkingBinding) ? { input_transformations: plain(transformations) } : {}),
   }
   return {
-    // The fields above are what a message has; the type only names those the engine reads.
-    message: { ...message, content: input.content } as unknown as WireReply['message'],
-    rawBlocks: [],
-    cutInputs: input.cutInputs,
-    unfinished: [],
-    others: [],
+    ...input,
+    reply: {
+      // The message has all fields of a response; the type only names those that the engine reads.
+      message: { ...message, content } as unknown as WireReply['message'],
+      rawBlocks: [],
+      cutInputs,
+      unfinished: [],
+      others: [],
+    },
+    delays: scripted.delays ?? {},
+    fault: scripted.fault ?? null,
+    commit: () => input.cache.commit(),
   }
 }
 
-/** Values of our own that are JSON by construction. */
+/** For values that are JSON by construction. */
 function plain(value: unknown): JsonObject {
   return value as JsonObject
 }
 
-// The figures of a response, in the provider's fields.
+// `usage` of a response.
 
-export interface UsageInput {
-  readonly split: CacheSplit
-  readonly outputTokens: number
-  readonly thinkingTokens: number
-  readonly model: string
-  readonly betas: ReadonlySet<string>
-  readonly speed: string | null
-  /** Tokens deleted from the cached prefix; null where the extension is off. */
-  readonly deleted: number | null
-  /** Summaries made on the way to the answer. */
-  readonly compactions: readonly Iteration[]
-}
-
+/** One call of the model: the tokens of its prompt and of its output. */
 export interface Iteration {
   readonly split: CacheSplit
   readonly outputTokens: number
 }
 
-export const NO_TOKENS: CacheSplit = { read: 0, write5m: 0, write1h: 0, input: 0 }
+const NO_TOKENS: CacheSplit = { read: 0, write5m: 0, write1h: 0, input: 0 }
 
-export function usageOf(input: UsageInput): JsonObject {
-  const { split, outputTokens, betas } = input
-  const counted = { split, outputTokens }
+function usageOf(
+  { body, gate: { betas } }: Prepared,
+  compactions: readonly Iteration[],
+  answer: Iteration,
+  thinkingTokens: number,
+  deleted: number | null,
+): JsonObject {
   const listed = betas.has(BETA.thresholdCompaction) || betas.has(BETA.onDemandCompaction)
   const iterations = [
-    ...input.compactions.map((each) => ({ type: 'compaction', ...figures(each) })),
-    { type: 'message', model: input.model, ...figures(counted) },
+    ...compactions.map((each) => ({ type: 'compaction', ...figures(each) })),
+    { type: 'message', model: body.model, ...figures(answer) },
   ]
   return {
-    ...figures(counted),
-    output_tokens_details: { thinking_tokens: input.thinkingTokens },
+    ...figures(answer),
+    output_tokens_details: { thinking_tokens: thinkingTokens },
     server_tool_use: null,
     service_tier: 'standard',
     inference_geo: 'global',
-    speed: input.speed,
-    ...(input.deleted === null ? {} : { cache_deleted_input_tokens: input.deleted }),
+    speed: body.speed ?? 'standard',
+    ...(deleted === null ? {} : { cache_deleted_input_tokens: deleted }),
     ...(listed ? { iterations } : {}),
   }
 }
 
-/** Only a summary was made: the totals exclude it. */
-export function compactionUsage(input: Omit<UsageInput, 'split' | 'outputTokens' | 'deleted'>): JsonObject {
-  const none = usageOf({ ...input, split: NO_TOKENS, outputTokens: 0, deleted: null })
-  const iterations = input.compactions.map((each) => ({ type: 'compaction', ...figures(each) }))
-  return { ...none, output_tokens_details: { thinking_tokens: 0 }, iterations }
+/** Usage of a response that is only a summary: the totals exclude it. */
+export function compactionUsage(prepared: Prepared, summary: Iteration): JsonObject {
+  const none = usageOf(prepared, [], { split: NO_TOKENS, outputTokens: 0 }, 0, null)
+  return { ...none, iterations: [{ type: 'compaction', ...figures(summary) }] }
 }
 
 function figures({ split, outputTokens }: Iteration): JsonObject {

@@ -1,9 +1,10 @@
-/** Asking the model behind the simulator, and keeping what it says within bounds. */
+/** Calls the script, and limits its output by stop sequences, `max_tokens` and the context window. */
 
 import { type Prompt, totalTokens } from '../prompt-cache/prompt.ts'
 import {
   type Block,
   blocksOf,
+  isThinking,
   type MessagesBody,
   messagesFrom,
   type Piece,
@@ -16,16 +17,16 @@ import type { Headers } from './accounts.ts'
 import type { Prepared } from './prepare-prompt.ts'
 import type { World } from './simulator-state.ts'
 
-export interface Question {
+interface Question {
   readonly kind: ScriptRequest['kind']
   readonly instructions: string | null
   readonly pieces: readonly Piece[]
   readonly prompt: Prompt
-  /** Tokens of what the provider adds to the prompt by itself. */
+  /** Tokens of the instructions that the provider adds to the prompt. */
   readonly added: number
 }
 
-export interface Asked {
+interface Asked {
   readonly reply: Reply
   readonly output: Output
 }
@@ -33,9 +34,9 @@ export interface Asked {
 export async function askScript(
   world: World,
   prepared: Prepared,
-  asked: { readonly question: Question; readonly headers: Headers; readonly number: number },
+  question: Question,
+  { headers, number }: { readonly headers: Headers; readonly number: number },
 ): Promise<Asked> {
-  const { question, headers, number } = asked
   const { body, model } = prepared
   const inputTokens = totalTokens(question.prompt) + question.added
   const maxTokens = body.max_tokens ?? model.maxOutput
@@ -61,36 +62,30 @@ export async function askScript(
   )
   const reply = {
     ...written,
-    blocks: thinksNow(prepared) ? withThinking(written.blocks, body) : withoutThinking(written.blocks),
+    blocks: thinksNow(prepared)
+      ? withThinking(written.blocks, body)
+      : written.blocks.filter((block) => !isThinking(block)),
   }
   const stopSequences = question.kind === 'message' ? (body.stop_sequences ?? []) : []
   const room = Math.max(0, model.window - inputTokens)
   return { reply, output: limitOutput(reply, { stopSequences, maxTokens, room }, world.ids) }
 }
 
-/** A script may think; the model it plays does so only where thinking is on. */
+/** Thinking of a script is sent only if the request has thinking on. */
 function thinksNow({ body, model, shown }: Prepared): boolean {
   const mode = body.thinking?.type ?? model.thinkingDefault
   if (mode === 'between_tools') return shown.at(-1)?.block.type === 'tool_result'
   return mode !== 'disabled'
 }
 
-/** With a budget of its own a model thinks before it calls a tool, and the next request must show that it did. */
+/** With `thinking.type: "enabled"` a tool call is always preceded by thinking, which the next request must contain. */
 function withThinking(blocks: readonly ReplyBlock[], body: MessagesBody): readonly ReplyBlock[] {
   const calls = blocks.some(({ type }) => type === 'tool_use')
-  if (body.thinking?.type !== 'enabled' || !calls || blocks.some(isThought)) return blocks
+  if (body.thinking?.type !== 'enabled' || !calls || blocks.some(isThinking)) return blocks
   return [{ type: 'thinking', thinking: 'A tool will tell.' }, ...blocks]
 }
 
-function isThought({ type }: ReplyBlock): boolean {
-  return type === 'thinking' || type === 'redacted_thinking'
-}
-
-function withoutThinking(blocks: readonly ReplyBlock[]): readonly ReplyBlock[] {
-  return blocks.filter((block) => !isThought(block))
-}
-
-/** Turns of the model so far. */
+/** The number of assistant turns. */
 function responsesIn(pieces: readonly Piece[]): number {
   let turns = 0
   let role: string | null = null
@@ -101,11 +96,10 @@ function responsesIn(pieces: readonly Piece[]): number {
   return turns
 }
 
-// What a script wrote, as far as it may be sent: stop sequences, the length asked for, the end of the window.
-
+/** The output of a script within its limits. */
 export interface Output {
   readonly blocks: readonly Block[]
-  /** Calls whose input broke off, by index in the blocks: the JSON that came of it. */
+  /** Tool calls whose input was cut off: index of the block, and the incomplete JSON. */
   readonly cutInputs: readonly { readonly index: number; readonly text: string }[]
   readonly stopReason: StopReason
   readonly stopSequence: string | null
@@ -142,7 +136,7 @@ export function limitOutput(reply: Reply, limits: OutputLimits, ids: Ids): Outpu
   }
 }
 
-/** The id a call goes by, unless the script gave one. */
+/** Gives a tool call an id, unless the script gave one. */
 function named(block: ReplyBlock, ids: Ids): Block {
   const open: Block = { ...block }
   if (open.type === 'tool_use' && open.id === undefined)
@@ -209,7 +203,7 @@ interface Part {
   readonly input?: string
 }
 
-/** As much of a block as fits; null where that is nothing. */
+/** The part of a block that fits; null if none of it does. */
 function partOf(block: Block, tokens: number): Part | null {
   if (block.type === 'text' || block.type === 'thinking') {
     const field = block.type
@@ -221,7 +215,7 @@ function partOf(block: Block, tokens: number): Part | null {
   return { block: { ...block, input: {} }, input }
 }
 
-/** The longest beginning of so many bytes that ends between two characters. */
+/** The longest start of the text that has at most `bytes` bytes and ends between two characters. */
 function firstBytes(text: string, bytes: number): string {
   const all = Buffer.from(text)
   let end = Math.min(Math.max(0, bytes), all.length)
@@ -237,7 +231,7 @@ export function outputTokens(block: Block): number {
   return blockTokens(block, thoughtTokens)
 }
 
-/** Thinking as the script wrote it: not yet signed, and with all of its text. */
+/** Counts thinking as the script wrote it, before it is signed and its text may be omitted. */
 function thoughtTokens(block: Block): number {
   if (block.type === 'thinking') return textTokens(textField(block, 'thinking'))
   return block.type === 'redacted_thinking' ? textTokens(textField(block, 'data')) : 0

@@ -1,4 +1,4 @@
-/** What can be said when a simulator is made; everything has a default. */
+/** The options of a simulator and their defaults. */
 import { TidemarkError } from '@tidemark/core'
 import type { BindingSettings } from '../context/thinking-binding.ts'
 import { DEFAULT_KEY, type KeySettings } from '../prompt-cache/cache-key.ts'
@@ -10,55 +10,50 @@ import type { RuleSettings } from '../validation/rule.ts'
 import { type Accounts, DEFAULT_LIMITS, type RateLimits } from './accounts.ts'
 
 export interface SimulatorOptions {
-  /** The model behind it. Default: `echo`. */
+  /** The script that plays the model. Default: `echo`. */
   readonly script?: Script
-  /** More models, or others under the same ids. */
+  /** Additional models, or replacements for those of the same id. */
   readonly models?: readonly SimulatedModel[]
   /** One context window for every model. */
   readonly window?: number
+  /** Default: the system clock. */
   readonly clock?: Clock
   /** The same seed gives the same ids, signatures and random numbers. */
   readonly seed?: string
-  /** API keys that are accepted, and whose they are. Without it any key is. */
+  /** The accepted API keys and their accounts. Default: every key is accepted. */
   readonly accounts?: Accounts
   readonly limits?: Partial<RateLimits>
-  /** What is in the cache key beyond doubt is not to be set; the rest is. */
+  /** Which settings are part of the cache key, where the provider's documentation leaves it open. */
   readonly cacheKey?: Partial<KeySettings>
+  /** How strictly thinking is bound to the prefix before it. */
   readonly binding?: Partial<BindingSettings>
+  /** Validation rules that the provider's documentation leaves open. */
   readonly rules?: Partial<RuleSettings>
-  /** The undocumented `cache_edits`, `cache_reference` and `cache_deleted_input_tokens`. */
+  /** Accept the undocumented `cache_edits` and `cache_reference`, and report `cache_deleted_input_tokens`. Default: false. */
   readonly cachedClearing?: boolean
-  /** What `clear_tool_uses_20250919` leaves where a result was; the provider's own words are not known. */
+  /** Text that replaces results cleared by `clear_tool_uses_20250919`. The provider's own text is not documented. */
   readonly clearedPlaceholder?: string
-  /** Before every answer begins: requests that overlap must be able to. */
+  /** Delay before the first byte of every response, which lets requests overlap. Default: 0. */
   readonly firstByteMs?: number
-  /** Characters in one delta of a stream. */
+  /** Characters per delta of a stream. Default: 24. */
   readonly deltaSize?: number
-  /** How many requests `/_simulator/requests` remembers. */
+  /** Number of requests kept for `/_simulator/requests`. Default: 200. */
   readonly keepRequests?: number
-  /** Bytes of prompts remembered to make the next one cheap. */
+  /** Bytes of prompts kept in memory, which makes requests that extend them cheaper. Default: 256 MiB. */
   readonly keepPromptBytes?: number
-  /** Told of each request when it has been answered. */
+  /** Called for each request when it is answered. */
   readonly onRequest?: (record: RequestRecord) => void
 }
 
-export interface Settings {
-  readonly script: Script
+/** The options with all defaults filled in. */
+export interface Settings
+  extends Required<Omit<SimulatorOptions, 'models' | 'window' | 'accounts' | 'limits'>> {
   readonly models: ModelTable
-  readonly clock: Clock
-  readonly seed: string
   readonly accounts: Accounts | undefined
   readonly limits: RateLimits
   readonly cacheKey: KeySettings
   readonly binding: BindingSettings
   readonly rules: RuleSettings
-  readonly cachedClearing: boolean
-  readonly clearedPlaceholder: string
-  readonly firstByteMs: number
-  readonly deltaSize: number
-  readonly keepRequests: number
-  readonly keepPromptBytes: number
-  readonly onRequest: (record: RequestRecord) => void
 }
 
 const MEGABYTE = 1_048_576
@@ -84,12 +79,12 @@ export function settingsOf(options: SimulatorOptions): Settings {
   }
 }
 
-/** What `loadScript` brings is easily taken for the script itself. */
+/** Callers without types often pass the whole result of `loadScenario`. */
 function scriptOf(script: Script = echo): Script {
   if (typeof script === 'function') return script
   throw new TidemarkError(
     'bad-option',
-    'script: expected a function (request, context) => reply. What loadScript gives is { ok, script }: pass its script.',
+    'script: expected a function (request, context) => reply. loadScenario returns { ok, script }: pass its script.',
     { details: { found: typeof script } },
   )
 }

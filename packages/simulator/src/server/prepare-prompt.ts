@@ -1,6 +1,6 @@
 /**
- * From a valid request to the prompt its model is shown: compaction blocks, binding, turn-scoped messages,
- * edits. Everything after this is the same whether tokens are only counted or an answer is made.
+ * From a valid request to the prompt that the model sees: compaction blocks, thinking binding, turn-scoped messages,
+ * context edits. The same for `/v1/messages` and `/v1/messages/count_tokens`.
  */
 
 import { type FoundCompaction, readCompaction } from '../context/compaction-block.ts'
@@ -8,6 +8,7 @@ import {
   type AppliedEdit,
   applyEdits,
   type CacheDeletions,
+  type Edited,
   readDeletions,
   withoutCleared,
 } from '../context/context-edits.ts'
@@ -20,7 +21,7 @@ import {
 import type { Walk } from '../context/thinking-prefix.ts'
 import { type CacheKey, cacheKey, type Scope } from '../prompt-cache/cache-key.ts'
 import { buildPrompt, type Prompt, totalTokens } from '../prompt-cache/prompt.ts'
-import { invalid, type Refusal } from '../protocol/answer.ts'
+import { type ApiResult, invalid, type Refusal, reject } from '../protocol/answer.ts'
 import { type Block, type MessagesBody, type Piece, piecesOf } from '../protocol/api.ts'
 import type { Markers } from '../protocol/cache-markers.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
@@ -28,7 +29,7 @@ import { TURN_TOKENS } from '../protocol/tokenizer.ts'
 import type { Gate } from '../validation/shape.ts'
 import type { World } from './simulator-state.ts'
 
-export interface ValidRequest {
+interface ValidRequest {
   readonly body: MessagesBody
   readonly gate: Gate
   readonly model: SimulatedModel
@@ -37,30 +38,28 @@ export interface ValidRequest {
 }
 
 export interface Prepared extends ValidRequest {
-  /** The conversation as the client sent it, and as the model is shown it. */
+  /** The conversation as the client sent it. */
   readonly sent: readonly Piece[]
+  /** The conversation as the model sees it. */
   readonly shown: readonly Piece[]
   readonly prompt: Prompt
-  /** Of the conversation as sent, where the request asks for a diagnosis; else the same. */
+  /** The prompt of the conversation as sent, if the request asks for a diagnosis; otherwise `prompt`. */
   readonly sentPrompt: Prompt
   readonly key: CacheKey
   readonly tokens: number
-  /** What the prompt came to before edits. */
+  /** Tokens of the prompt before edits. */
   readonly originalTokens: number
   readonly applied: readonly AppliedEdit[]
   readonly transformations: readonly Transformation[]
   readonly deletions: CacheDeletions
   readonly compaction: FoundCompaction | null
   readonly walk: () => Walk
-  /** The thinking that the next would follow. */
+  /** Id of the last thinking block, which new thinking follows. */
   readonly lastThinking: string | null
 }
 
-export type Preparation =
-  | { readonly ok: true; readonly prepared: Prepared }
-  | { readonly ok: false; readonly refusal: Refusal }
-
-export function prepare(world: World, request: ValidRequest): Preparation {
+/** Fails if a compaction or thinking block is not accepted, or if the prompt is too long for the window. */
+export function prepare(world: World, request: ValidRequest): ApiResult<{ prepared: Prepared }> {
   const { body, gate, model } = request
   const deletions = readDeletions(piecesOf(body.messages))
   if (!deletions.ok) return deletions
@@ -68,7 +67,7 @@ export function prepare(world: World, request: ValidRequest): Preparation {
   const compaction = readCompaction({ body, pieces: sent, betas: gate.betas }, world.sealer)
   if (!compaction.ok) return compaction
   const { found } = compaction
-  const walk = walkOnce(world, request, { sent, found })
+  const walk = walkOnce(world, request, sent, found)
   const binding = bind(world, request, { sent, found, walk })
   if (!binding.ok) return binding
   const kept = withoutCleared(afterThreshold(binding.pieces, sent, found), body.messages)
@@ -76,7 +75,7 @@ export function prepare(world: World, request: ValidRequest): Preparation {
   const prompt = buildPrompt(world.tree, { body, pieces: edited.pieces, markers: request.markers })
   const tokens = totalTokens(prompt)
   const overflow = overflowOf(model, tokens, body.max_tokens)
-  if (overflow !== null) return { ok: false, refusal: overflow }
+  if (overflow !== null) return reject(overflow)
   const { transformations, last: lastThinking } = binding
   return {
     ok: true,
@@ -85,7 +84,10 @@ export function prepare(world: World, request: ValidRequest): Preparation {
       sent,
       shown: edited.pieces,
       prompt,
-      sentPrompt: edited.pieces === sent ? prompt : promptAsSent(world, body, { sent, prompt }),
+      sentPrompt:
+        edited.pieces === sent || body.diagnostics == null
+          ? prompt
+          : buildPrompt(world.tree, { body, pieces: sent, markers: NO_MARKERS }),
       key: keyOf(world, request, edited.pieces),
       tokens,
       originalTokens: edited.originalTokens ?? tokens,
@@ -99,12 +101,13 @@ export function prepare(world: World, request: ValidRequest): Preparation {
   }
 }
 
-interface Conversation {
-  readonly sent: readonly Piece[]
-  readonly found: FoundCompaction | null
-}
-
-function walkOnce(world: World, { body }: ValidRequest, { sent, found }: Conversation): () => Walk {
+/** Lazy, because most requests have no thinking and no signed block. */
+function walkOnce(
+  world: World,
+  { body }: ValidRequest,
+  sent: readonly Piece[],
+  found: FoundCompaction | null,
+): () => Walk {
   const seal = found?.seal ?? null
   let walk: Walk | null = null
   return () => {
@@ -116,7 +119,11 @@ function walkOnce(world: World, { body }: ValidRequest, { sent, found }: Convers
 function bind(
   world: World,
   { body, gate, model, scope }: ValidRequest,
-  { sent, found, walk }: Conversation & { readonly walk: () => Walk },
+  {
+    sent,
+    found,
+    walk,
+  }: { readonly sent: readonly Piece[]; readonly found: FoundCompaction | null; readonly walk: () => Walk },
 ): BindingOutcome {
   const seal = found?.seal ?? null
   const behind = seal === null ? [null] : [null, seal.id, ...seal.replaced]
@@ -126,10 +133,10 @@ function bind(
   const ports = { sealer, walker, models: settings.models, settings: settings.binding }
   const outcome = checkBinding(input, ports)
   const modified = outcome.ok ? checkNewestResponse(input, ports) : null
-  return modified === null ? outcome : { ok: false, refusal: modified }
+  return modified === null ? outcome : reject(modified)
 }
 
-/** A summary by threshold follows what it summarises; all of that is gone for the model. */
+/** The model does not see what comes before the block of a threshold compaction. */
 function afterThreshold(
   pieces: readonly Piece[],
   sent: readonly Piece[],
@@ -140,13 +147,11 @@ function afterThreshold(
   return pieces.slice(pieces.findIndex((piece) => piece.block === block))
 }
 
-interface EditedConversation {
-  readonly pieces: readonly Piece[]
-  readonly applied: readonly AppliedEdit[]
-  readonly originalTokens: number | null
-}
-
-function edit(world: World, { body, model }: ValidRequest, pieces: readonly Piece[]): EditedConversation {
+function edit(
+  world: World,
+  { body, model }: ValidRequest,
+  pieces: readonly Piece[],
+): Edited & { readonly originalTokens: number | null } {
   const frontTokens = body.context_management == null ? 0 : frontOf(world, body)
   const { costOf } = world
   const measure = (all: readonly Piece[]): number => frontTokens + conversationTokens(all, costOf)
@@ -178,27 +183,16 @@ function conversationTokens(pieces: readonly Piece[], costOf: (block: Block) => 
   return tokens
 }
 
-/** Only a request that asks for a diagnosis is compared as it was sent. */
-function promptAsSent(
+export function keyOf(
   world: World,
-  body: MessagesBody,
-  { sent, prompt }: { readonly sent: readonly Piece[]; readonly prompt: Prompt },
-): Prompt {
-  if (body.diagnostics == null) return prompt
-  return buildPrompt(world.tree, { body, pieces: sent, markers: NO_MARKERS })
-}
-
-function keyOf(world: World, { scope, model, body, gate }: ValidRequest, pieces: readonly Piece[]): CacheKey {
+  { scope, model, body, gate }: ValidRequest,
+  pieces: readonly Piece[],
+): CacheKey {
   return cacheKey({ scope, model, body, pieces, betas: gate.betas, settings: world.settings.cacheKey })
 }
 
-// A prompt too large for the window, in the words clients parse.
-
-export function overflowOf(
-  model: SimulatedModel,
-  tokens: number,
-  maxTokens: number | undefined,
-): Refusal | null {
+/** The error for a prompt that exceeds the window. Clients parse these texts. */
+function overflowOf(model: SimulatedModel, tokens: number, maxTokens: number | undefined): Refusal | null {
   const { window } = model
   if (tokens > window) return invalid(`prompt is too long: ${tokens} tokens > ${window} maximum`)
   if (model.overflow === 'stop' || maxTokens === undefined || tokens + maxTokens <= window) return null

@@ -1,31 +1,31 @@
-/** What is written down of a request. */
+/** Builds the record of a request for the request log, with the analysis of what the cache did. */
 
 import { APPLIED_HEADER, type Fault } from '../faults/fault.ts'
+import type { Scope } from '../prompt-cache/cache-key.ts'
 import { tokensAt } from '../prompt-cache/prompt.ts'
-import type { CacheOutcome, CacheStore } from '../prompt-cache/prompt-cache.ts'
+import type { CacheOutcome } from '../prompt-cache/prompt-cache.ts'
 import type { Answer } from '../protocol/answer.ts'
 import { isObject } from '../protocol/api.ts'
 import { explainMiss } from '../request-log/explain-miss.ts'
 import {
   type CacheAnalysis,
   costOf,
-  type RequestLog,
   type RequestRecord,
   type Seen,
   type TokenFigures,
 } from '../request-log/request-log.ts'
-import type { Account } from './accounts.ts'
 import type { Incoming } from './admit-request.ts'
 import type { Iteration, MadeResponse } from './answer-message.ts'
 import type { Prepared } from './prepare-prompt.ts'
 import type { World } from './simulator-state.ts'
 
+/** A request on its way through the simulator. */
 export interface Visit {
   readonly number: number
   readonly requestId: string
   readonly now: number
   readonly incoming: Incoming
-  readonly account: Account | null
+  readonly account: Scope | null
   readonly fault: Fault | null
 }
 
@@ -35,6 +35,7 @@ export interface Outcome {
   readonly counted?: number | null
 }
 
+/** The record of a request that got no response of the model: refused, failed by a fault, or only counted. */
 export function recordOf(
   world: World,
   { number, requestId, now, incoming, account, fault }: Visit,
@@ -70,7 +71,7 @@ export function recordOf(
   }
 }
 
-export interface Answered {
+interface Answered {
   readonly prepared: Prepared
   readonly made: MadeResponse
   readonly id: string
@@ -78,6 +79,7 @@ export interface Answered {
   readonly answer: Answer
 }
 
+/** Adds the record of an answered request to the log and calls `onRequest`. */
 export function recordResponse(world: World, visit: Visit, answered: Answered): void {
   const { prepared, made, id, analysis, answer } = answered
   const compactions = made.summaries.map(figuresOf)
@@ -111,18 +113,13 @@ function plus(one: TokenFigures, other: TokenFigures): TokenFigures {
   }
 }
 
-// What the cache did with a request, in the form people are shown, and what the next request is compared with.
-
-export interface Analysed {
-  readonly analysis: CacheAnalysis
-  readonly seen: Omit<Seen, 'begun'>
-}
-
+/** What the cache did with a request, and what later requests are compared with (`seen`). */
 export function analyse(
-  { log, store }: { readonly log: RequestLog; readonly store: CacheStore },
+  { log, store }: World,
   { prompt, key, scope, model }: Prepared,
-  { cache, number, now }: { readonly cache: CacheOutcome; readonly number: number; readonly now: number },
-): Analysed {
+  cache: CacheOutcome,
+  { number, now }: Visit,
+): { readonly analysis: CacheAnalysis; readonly seen: Omit<Seen, 'begun'> } {
   const { hit, breakpoints } = cache
   const counted = breakpoints.findLast(({ fate }) => fate !== 'below-minimum')
   const position = hit?.position ?? null

@@ -1,4 +1,4 @@
-/** The HTTP side: paths and methods, whatever the query string; everything else is decided behind it. */
+/** The HTTP routes: the Messages API, the list of models, and the control API below `/_simulator`. */
 import { type Context, Hono } from 'hono'
 import { jsonIn, readScheduledFault } from '../faults/fault-schedule.ts'
 import { errorAnswer, type Refusal, refusal } from '../protocol/answer.ts'
@@ -9,19 +9,13 @@ import type { Endpoint } from '../validation/validate.ts'
 import { type Headers, identify } from './accounts.ts'
 import { readBody } from './admit-request.ts'
 import { exchange } from './exchange.ts'
-import { BrokenConnection, send } from './send-answer.ts'
+import { BrokenConnection, type Connection, send } from './send-answer.ts'
 import type { World } from './simulator-state.ts'
 
-/** What a real connection adds to a request. */
-export interface Connection {
-  reset(): void
-  /** What was written of the answer is with the client. */
-  flushed(): Promise<void>
-}
-
+/** What a server adds to a request. */
 export interface Bindings {
   readonly connection?: Connection
-  /** The caller's own: the one of a request only follows it, and is lost with the request. */
+  /** The caller's signal. The signal of a `Request` only follows it and may be collected with the request. */
   readonly signal?: AbortSignal
 }
 
@@ -34,13 +28,13 @@ export function createApp(world: World): App {
   app.post('/v1/messages', (context) => answer(world, context, 'messages'))
   app.post('/v1/messages/count_tokens', (context) => answer(world, context, 'count_tokens'))
   app.get('/v1/models', (context) => {
-    const refused = unknownCaller(world, context)
-    if (refused !== null) return sendRefusal(world, refused)
+    const error = unknownCaller(world, context)
+    if (error !== null) return sendRefusal(world, error)
     return context.json(modelPage(world.settings.models.all, context.req.query(), betas(context)))
   })
   app.get('/v1/models/:id', (context) => {
-    const refused = unknownCaller(world, context)
-    if (refused !== null) return sendRefusal(world, refused)
+    const error = unknownCaller(world, context)
+    if (error !== null) return sendRefusal(world, error)
     const id = context.req.param('id')
     const model = world.settings.models.find(id)
     if (model === undefined) return sendRefusal(world, refusal(404, `model: ${id}`))
@@ -52,7 +46,7 @@ export function createApp(world: World): App {
     return sendRefusal(world, refusal(500, `The simulator failed: ${error.message}`))
   })
   app.all('*', (context) =>
-    // Clients probe with HEAD before they talk.
+    // Some clients send HEAD first, to test the connection.
     context.req.method === 'HEAD' ? context.body(null, 200) : sendRefusal(world, notFound(context)),
   )
   return app
@@ -63,7 +57,7 @@ async function answer(world: World, context: AppContext, endpoint: Endpoint): Pr
   const body = await readBody(raw)
   const read = body.ok
     ? { value: body.value, bodyBytes: body.bytes }
-    : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), unreadable: body.refusal }
+    : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), unreadable: body.error }
   const incoming = { endpoint, headers: headersOf(context), ...read }
   const { answer: made, begin } = await exchange(world, incoming)
   const { connection = null, signal = raw.signal } = context.env ?? {}
@@ -80,7 +74,7 @@ function betas(context: AppContext): ReadonlySet<string> {
 
 function unknownCaller(world: World, context: AppContext): Refusal | null {
   const identity = identify(headersOf(context), world.settings.accounts)
-  return identity.ok ? null : identity.refusal
+  return identity.ok ? null : identity.error
 }
 
 const POSTED = new Set(['/v1/messages', '/v1/messages/count_tokens'])
@@ -90,33 +84,20 @@ function notFound(context: AppContext): Refusal {
   return POSTED.has(path) ? refusal(405, `Method ${method} is not allowed`) : refusal(404, 'Not Found')
 }
 
-function sendRefusal(world: World, refused: Refusal): Promise<Response> {
+function sendRefusal(world: World, error: Refusal): Promise<Response> {
   const requestId = world.ids.next('req')
-  const made = errorAnswer(refused, requestId, { 'request-id': requestId })
+  const answer = errorAnswer(error, requestId, { 'request-id': requestId })
   const { signal } = new AbortController()
-  return send(made, { clock: world.clock, signal, begin: () => undefined, connection: null })
+  return send(answer, { clock: world.clock, signal, begin: () => undefined, connection: null })
 }
 
-// `GET /v1/models`: what each model takes, as the provider tells it.
+// `GET /v1/models`
 
-export interface ModelPage {
-  readonly data: readonly object[]
-  readonly has_more: boolean
-  readonly first_id: string | null
-  readonly last_id: string | null
-}
-
-export interface PageQuery {
-  readonly limit?: string
-  readonly after_id?: string
-  readonly before_id?: string
-}
-
-export function modelPage(
+function modelPage(
   models: readonly SimulatedModel[],
-  query: PageQuery,
+  query: { readonly limit?: string; readonly after_id?: string; readonly before_id?: string },
   betas: ReadonlySet<string>,
-): ModelPage {
+): object {
   const limit = Math.max(1, Math.min(1_000, Number(query.limit ?? 20) || 20))
   const ids = models.map((model) => model.id)
   const start = query.after_id === undefined ? 0 : ids.indexOf(query.after_id) + 1
@@ -134,7 +115,7 @@ export function modelPage(
 const supported = (yes: boolean): { readonly supported: boolean } => ({ supported: yes })
 const EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
 
-export function modelView(model: SimulatedModel, betas: ReadonlySet<string>): object {
+function modelView(model: SimulatedModel, betas: ReadonlySet<string>): object {
   const thinks = (type: string): { readonly supported: boolean } =>
     supported(model.thinking.some((known) => known === type))
   return {
@@ -184,7 +165,7 @@ export function modelView(model: SimulatedModel, betas: ReadonlySet<string>): ob
 
 // The simulator's own endpoints: looking at requests, asking for faults, moving the clock, starting over.
 
-export function controlRoutes(world: World): Hono {
+function controlRoutes(world: World): Hono {
   const routes = new Hono()
   routes.get('/', (context) =>
     context.json({
@@ -240,12 +221,10 @@ export function controlRoutes(world: World): Hono {
   return routes
 }
 
-type GivenFaults =
-  | { readonly ok: true; readonly given: unknown }
-  | { readonly ok: false; readonly message: string }
-
-/** JSON, or the text of a fault as a header has it. */
-function readFaults(body: string): GivenFaults {
+/** JSON, or the text notation of a fault as in the request header. */
+function readFaults(
+  body: string,
+): { readonly ok: true; readonly given: unknown } | { readonly ok: false; readonly message: string } {
   const text = body.trim()
   if (text === '')
     return { ok: false, message: 'expected a fault, such as "status=429; retry-after=2", found nothing' }

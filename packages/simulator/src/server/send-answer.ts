@@ -1,4 +1,4 @@
-/** An answer on its way: pauses kept, pieces in order, and the end it was given. */
+/** Encodes a reply as an answer, and sends an answer with its delays and its ending. */
 
 import type { ReplyEvent, Reply as WireReply } from '@tidemark/core'
 import { encodeFrame, eventsOf, every, toFrames, toResponse } from '@tidemark/wire'
@@ -6,16 +6,23 @@ import { type Answer, type AnswerPiece, jsonAnswer } from '../protocol/answer.ts
 import type { Clock } from '../protocol/clock-and-ids.ts'
 import type { Delays } from '../scripts/script.ts'
 
-export interface Sending {
-  readonly clock: Clock
-  readonly signal: AbortSignal
-  /** Called when the first byte of a good answer goes out. */
-  begin(): void
-  /** Null where there is none to tear down. */
-  readonly connection: { reset(): void; flushed(): Promise<void> } | null
+/** The socket of a request, for answers that end with a reset. */
+export interface Connection {
+  reset(): void
+  /** Resolves when the client has received what was written. */
+  flushed(): Promise<void>
 }
 
-/** A connection that broke before an answer, in the words of a `fetch` that met one. */
+interface Sending {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** Called when the first byte of a successful answer is sent. */
+  begin(): void
+  /** Null without a server, where there is no socket to reset. */
+  readonly connection: Connection | null
+}
+
+/** A connection that broke before an answer. Its message is that of `fetch` in this case. */
 export class BrokenConnection extends TypeError {}
 
 function broken(): BrokenConnection {
@@ -24,6 +31,7 @@ function broken(): BrokenConnection {
   })
 }
 
+/** Resolves when the answer begins. Rejects with a `BrokenConnection` if the connection breaks before that. */
 export async function send(answer: Answer, sending: Sending): Promise<Response> {
   const pieces = merged(answer.pieces)
   const [first, ...rest] = pieces
@@ -49,7 +57,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Pieces that go out together are one: a pause is what makes a new one. */
+/** Joins chunks that have no delay between them. */
 function merged(pieces: readonly AnswerPiece[]): readonly AnswerPiece[] {
   const groups: { bytes: (string | Uint8Array<ArrayBuffer>)[]; delayMs: number }[] = []
   for (const { bytes, delayMs } of pieces) {
@@ -73,8 +81,8 @@ function streamOf(
   { clock, signal, connection }: Sending,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
-  const stop = new AbortController()
-  const either = AbortSignal.any([signal, stop.signal])
+  const cancelled = new AbortController()
+  const either = AbortSignal.any([signal, cancelled.signal])
   let next = 0
   return new ReadableStream({
     async pull(controller) {
@@ -85,7 +93,7 @@ function streamOf(
       if (either.aborted) return
       controller.enqueue(typeof piece.bytes === 'string' ? encoder.encode(piece.bytes) : piece.bytes)
     },
-    cancel: () => stop.abort(),
+    cancel: () => cancelled.abort(),
   })
 
   async function end(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
@@ -97,15 +105,14 @@ function streamOf(
   }
 }
 
-// A reply as an answer: one body of JSON, or a stream with its pauses.
-
-export interface Encoding {
+interface Encoding {
   readonly stream: boolean
   readonly deltaSize: number
   readonly delays: Delays
   readonly headers: Answer['headers']
 }
 
+/** The reply as one JSON body, or as an event stream with its delays. */
 export function encodeReply(reply: WireReply, encoding: Encoding): Answer {
   return encoding.stream ? streamAnswer(reply, encoding) : bodyAnswer(reply, encoding)
 }
@@ -116,13 +123,12 @@ function streamAnswer(reply: WireReply, { deltaSize, delays, headers }: Encoding
   return {
     status: 200,
     headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache', ...headers },
-    pieces: events.map((event) => ({ bytes: bytesOf(event), delayMs: delayBefore(event, delays) })),
+    pieces: events.map((event) => ({
+      bytes: toFrames(event).map(encodeFrame).join(''),
+      delayMs: delayBefore(event, delays),
+    })),
     ending: 'close',
   }
-}
-
-function bytesOf(event: ReplyEvent): AnswerPiece['bytes'] {
-  return toFrames(event).map(encodeFrame).join('')
 }
 
 function delayBefore(event: ReplyEvent, delays: Delays): number {
@@ -138,7 +144,7 @@ function delayBefore(event: ReplyEvent, delays: Delays): number {
   }
 }
 
-/** A body is sent when the last of it has been written. */
+/** A JSON body is sent when the whole reply has been generated, so its delay is the sum of all. */
 function bodyAnswer(reply: WireReply, encoding: Encoding): Answer {
   const { blockMs = 0, pieceMs = 0, startMs = 0 } = encoding.delays
   const slow = blockMs + pieceMs > 0

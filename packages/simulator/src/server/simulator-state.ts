@@ -1,4 +1,4 @@
-/** All that a simulator remembers between requests. */
+/** Everything a simulator keeps between requests. */
 
 import { createThreads, type Threads } from '../context/message-threads.ts'
 import { createSealer, type Sealer } from '../context/signatures.ts'
@@ -34,16 +34,16 @@ export interface World {
   readonly diagnostics: Diagnostics
   readonly limiter: RateLimiter
   readonly log: RequestLog
-  /** Faults asked for ahead of time. */
+  /** Faults for requests to come. */
   readonly faults: FaultSchedule
-  /** Tokens of a block of a message. */
+  /** Tokens of a block in a message. */
   readonly costOf: (block: Block) => number
 }
 
 export function createWorld(settings: Settings): World {
   const clock = shiftedClock(settings.clock)
   const sealer = createSealer(settings.seed)
-  const costOf = (block: Block): number => blockTokens(block, (thought) => thinkingTokens(thought, sealer))
+  const costOf = (block: Block): number => blockTokens(block, (thinking) => thinkingTokens(thinking, sealer))
   const maxBytes = settings.keepPromptBytes
   return {
     settings,
@@ -51,7 +51,7 @@ export function createWorld(settings: Settings): World {
     ids: seededIds(settings.seed),
     random: seededRandom(settings.seed),
     sealer,
-    tree: createPromptTree({ maxBytes, costOf: (block, zone, before) => placeCost(block, zone, before) }),
+    tree: createPromptTree({ maxBytes, costOf: countTokensAt }),
     walker: createPrefixWalker(createPromptTree({ maxBytes, costOf: () => 0 })),
     store: createCacheStore(),
     threads: createThreads(),
@@ -62,16 +62,11 @@ export function createWorld(settings: Settings): World {
     costOf,
   }
 
-  function placeCost(block: Block, zone: Zone, before: Zone | null): number {
-    if (zone === 'tools' || (zone === 'system' && block.type !== 'text')) return toolTokens(toolOf(block))
+  function countTokensAt(block: Block, zone: Zone, before: Zone | null): number {
+    if (zone === 'tools' || (zone === 'system' && block.type !== 'text')) return toolTokens(block)
     if (zone === 'system') return costOf(block)
     return costOf(block) + (zone === before ? 0 : TURN_TOKENS)
   }
-}
-
-function toolOf(block: Block): Parameters<typeof toolTokens>[0] {
-  // A tool definition came out of JSON: it has no undefined in it.
-  return block as Parameters<typeof toolTokens>[0]
 }
 
 function thinkingTokens(block: Block, sealer: Sealer): number {

@@ -1,4 +1,4 @@
-/** A simulator in memory: a `fetch` of its own, no port. `serve.ts` puts it on one. */
+/** A simulator: in memory with its own `fetch`, or served on a port of this machine. */
 
 import { setTimeout } from 'node:timers/promises'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
@@ -11,18 +11,26 @@ import { type App, type Bindings, createApp } from './routes.ts'
 import { createWorld } from './simulator-state.ts'
 
 export interface Simulator {
-  /** Give it to a client as its `fetch`; the host in the address does not matter. */
+  /** A `fetch` for API clients. The host of the URL is ignored. Aborting rejects the call, or the body if it has begun. */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
-  /** What a server calls, with the connection the request came on. */
+  /** Handles a request that a server received, with its connection. */
   handle(request: Request, bindings?: Bindings): Response | Promise<Response>
   /** The requests answered so far, oldest first. */
   readonly requests: readonly RequestRecord[]
-  /** The next request meets this fault, the one after it the next, and so on. */
+  /** Applies one fault to each of the next requests, in this order. */
   queueFaults(...faults: readonly Fault[]): void
   /** Sets the simulator's clock forward. */
   advance(ms: number): void
 }
 
+/**
+ * A simulator in memory, without a port. Throws a `TidemarkError` (`bad-option`) if `script` is not a function.
+ *
+ * @example
+ * const simulator = createSimulator({ script: withSummaries(echo) })
+ * const client = new Anthropic({ apiKey: 'any', fetch: simulator.fetch })
+ * simulator.queueFaults({ type: 'status', status: 529 })
+ */
 export function createSimulator(options: SimulatorOptions = {}): Simulator {
   const world = createWorld(settingsOf(options))
   const app: App = createApp(world)
@@ -45,29 +53,27 @@ export function createSimulator(options: SimulatorOptions = {}): Simulator {
   }
 }
 
-/** As with a real connection, giving up is noticed by the one who waits, for the head or for more of the body. */
+/** As with a real connection, an abort rejects the call while the head is awaited, and the body afterwards. */
 async function abortable(answer: Promise<Response>, signal: AbortSignal): Promise<Response> {
-  const given = Promise.withResolvers<never>()
-  const giveUp = (): void => given.reject(signal.reason)
-  signal.addEventListener('abort', giveUp, { once: true })
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
   try {
-    const response = await Promise.race([answer, given.promise])
+    const response = await Promise.race([answer, aborted.promise])
     if (response.body === null) return response
     const { status, headers } = response
     return new Response(response.body.pipeThrough(new TransformStream(), { signal }), { status, headers })
   } finally {
-    signal.removeEventListener('abort', giveUp)
+    signal.removeEventListener('abort', abort)
   }
 }
-
-// The simulator on a port of this machine. Beyond loopback only when told so in so many words.
 
 export interface ServeOptions extends SimulatorOptions {
   /** Default: any free port. */
   readonly port?: number
   /** Default: 127.0.0.1. */
   readonly host?: string
-  /** Needed for a host that others can reach: the simulator has no secrets and no guard. */
+  /** Required for a host other than loopback, because the simulator has no access control. */
   readonly allowRemote?: boolean
 }
 
@@ -76,12 +82,21 @@ export interface ServedSimulator {
   /** Without a slash at the end. */
   readonly url: string
   readonly port: number
-  /** Ends every connection and frees the port. */
+  /** Closes every connection and frees the port. */
   close(): Promise<void>
 }
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost'])
 
+/**
+ * Starts a simulator on a port. Throws a `TidemarkError`: `bad-option` for a host other than loopback without
+ * `allowRemote`, `io-failed` if the port cannot be opened.
+ *
+ * @example
+ * const server = await serve({ port: 8080, script: createCoder().script })
+ * console.log(server.url) // http://127.0.0.1:8080
+ * await server.close()
+ */
 export async function serveSimulator(options: ServeOptions = {}): Promise<ServedSimulator> {
   const { port = 0, host = '127.0.0.1', allowRemote = false } = options
   if (!LOOPBACK.has(host) && !allowRemote)
@@ -118,7 +133,7 @@ function cannotListen(host: string, port: number, cause: Error): TidemarkError {
   return new TidemarkError('io-failed', text, { cause, details: { host, port } })
 }
 
-/** A client that meets a reset drops what it has not read yet: it is given a moment to. */
+/** On a reset a client drops what it has not read yet, so it gets this time to read before the reset. */
 const READING_MS = 25
 
 async function flushed({ incoming: { socket }, outgoing }: HttpBindings): Promise<void> {
@@ -128,7 +143,7 @@ async function flushed({ incoming: { socket }, outgoing }: HttpBindings): Promis
   while (!socket.destroyed && isWaiting())
 }
 
-/** An answer that breaks off takes the socket with it. */
+/** An error after the socket was reset is part of a fault and needs no response. */
 async function handle(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
   const { socket } = env.incoming
   const connection = { reset: () => socket.resetAndDestroy(), flushed: () => flushed(env) }

@@ -1,7 +1,8 @@
-/** The content blocks a request may hold, field by field. */
+/** The shapes of the content blocks of a request. */
 import { BETA, hasFamily } from '../protocol/api.ts'
 import {
   anything,
+  conditional,
   dictionary,
   type Field,
   flag,
@@ -126,7 +127,7 @@ const toolResult = object({
   ),
   is_error: optional(flag),
   toolset_name: optional(nullable(text())),
-  cache_reference: { shape: text(), required: false, open: (gate) => gate.cachedClearing },
+  cache_reference: conditional(text(), (gate) => gate.cachedClearing),
 })
 
 const toolUse = object({
@@ -191,12 +192,13 @@ const cacheEdits = object({
   ),
 })
 
-const tool = (gate: Gate): boolean => gate.betas.has(BETA.toolChanges) || gate.betas.has(BETA.inlineTools)
-const compacting = (gate: Gate): boolean =>
+const hasToolChanges = (gate: Gate): boolean =>
+  gate.betas.has(BETA.toolChanges) || gate.betas.has(BETA.inlineTools)
+const hasCompaction = (gate: Gate): boolean =>
   gate.betas.has(BETA.thresholdCompaction) || gate.betas.has(BETA.onDemandCompaction)
-const mcp = (gate: Gate): boolean => hasFamily(gate.betas, 'mcp-client-')
+const hasMcp = (gate: Gate): boolean => hasFamily(gate.betas, 'mcp-client-')
 
-/** Every block of a message, whichever role it is for; which role may hold which is a rule of its own. */
+/** The blocks of messages of any role. Which role may hold which block is checked in `role-rules.ts`. */
 export const BLOCK_TAGS: Readonly<Record<string, Tag>> = {
   text: { shape: textBlock },
   image: { shape: imageBlock },
@@ -217,15 +219,15 @@ export const BLOCK_TAGS: Readonly<Record<string, Tag>> = {
   tool_search_tool_result: { shape: serverResult },
   container_upload: { shape: object({ type: typed, file_id: required(text()), cache_control: marked }) },
   advisor_tool_result: { shape: serverResult, open: (gate) => gate.betas.has(BETA.advisor) },
-  mcp_tool_use: { shape: mcpToolUse, open: mcp },
-  mcp_tool_result: { shape: mcpResult, open: mcp },
+  mcp_tool_use: { shape: mcpToolUse, open: hasMcp },
+  mcp_tool_result: { shape: mcpResult, open: hasMcp },
   mcp_tool_listing: {
     shape: object({ type: typed, mcp_server_name: required(text()), tools: required(list(dictionary)) }),
     open: (gate) => gate.betas.has(BETA.mcpListing),
   },
-  compaction: { shape: compaction, open: compacting },
-  tool_addition: { shape: toolChange, open: tool },
-  tool_removal: { shape: toolChange, open: tool },
+  compaction: { shape: compaction, open: hasCompaction },
+  tool_addition: { shape: toolChange, open: hasToolChanges },
+  tool_removal: { shape: toolChange, open: hasToolChanges },
   fallback: {
     shape: object({
       type: typed,

@@ -1,13 +1,15 @@
-/** Context edits and compaction: which may be asked for, in which order, and with what. */
+/** Rules for `context_management` and `compaction`: order of edits, models that support them, combinations. */
 
 import { coded, invalid } from '../protocol/answer.ts'
-import { isObject } from '../protocol/api.ts'
-import { asksForCompaction } from './role-rules.ts'
-import type { Rule } from './rule.ts'
+import { isObject, type MessagesBody } from '../protocol/api.ts'
+import { forces, hasOutputFormat } from './parameter-rules.ts'
+import { asksForCompaction, type Rule } from './rule.ts'
 
+/** The least `trigger.value` of `compact_20260112`. */
 export const MIN_COMPACT_TRIGGER = 50_000
 
-export function editsOf(body: Parameters<Rule>[0]['body']): readonly Readonly<Record<string, unknown>>[] {
+/** `context_management.edits`; empty if the request has none. */
+export function editsOf(body: MessagesBody): readonly Readonly<Record<string, unknown>>[] {
   const edits: unknown = body.context_management?.edits
   return Array.isArray(edits) ? edits.filter(isObject) : []
 }
@@ -19,7 +21,6 @@ export const editOrder: Rule = ({ body }) => {
     : null
 }
 
-/** Thinking can be cleared only where there is any. */
 export const editedThinking: Rule = ({ body, model }) => {
   const clears = editsOf(body).some((edit) => edit.type === 'clear_thinking_20251015')
   const mode = body.thinking?.type ?? model.thinkingDefault
@@ -48,16 +49,14 @@ export const compactTrigger: Rule = ({ body }) => {
 
 export const compactionModel: Rule = (request) => {
   const threshold = editsOf(request.body).some((edit) => edit.type === 'compact_20260112')
-  const adopts = request.turns.some(({ blocks }) => blocks.some(({ block }) => block.type === 'compaction'))
-  if (request.model.compaction || !(threshold || adopts || asksForCompaction(request))) return null
+  const hasBlock = request.pieces.some(({ block }) => block.type === 'compaction')
+  if (request.model.compaction || !(threshold || hasBlock || asksForCompaction(request))) return null
   return invalid('compaction is not supported for this model')
 }
 
-/** A summary of nothing, or of a turn that is still waiting for a tool of the provider's. */
 export const somethingToCompact: Rule = (request) => {
   if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
-  const speaks = request.turns.some((turn) => turn.role !== 'system' && turn.blocks.length > 0)
-  return speaks
+  return request.pieces.some(({ role }) => role !== 'system')
     ? null
     : coded(
         'compaction_nothing_to_summarize',
@@ -65,19 +64,18 @@ export const somethingToCompact: Rule = (request) => {
       )
 }
 
-/** An on-demand compaction is a request of its own: what steers an ordinary answer has no place in it. */
+/** Parameters that only affect an ordinary response cannot be combined with an on-demand compaction. */
 export const compactionAlone: Rule = (request) => {
   if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
   const clash = compactionClash(request.body)
   return clash === null ? null : invalid(`compaction: cannot be combined with ${clash}`)
 }
 
-function compactionClash(body: Parameters<Rule>[0]['body']): string | null {
+function compactionClash(body: MessagesBody): string | null {
   if (body.context_management != null) return '`context_management`'
   if (body.stop_sequences != null) return '`stop_sequences`'
-  if (body.output_config?.format != null || body.output_format != null) return '`output_config.format`'
-  const choice = body.tool_choice?.type
-  if (choice === 'any' || choice === 'tool') return '`tool_choice` of type `any` or `tool`'
+  if (hasOutputFormat(body)) return '`output_config.format`'
+  if (forces(body.tool_choice)) return '`tool_choice` of type `any` or `tool`'
   const budget: unknown = body.output_config?.task_budget
   return isObject(budget) && budget.remaining != null ? '`output_config.task_budget.remaining`' : null
 }

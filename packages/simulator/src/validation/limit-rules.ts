@@ -1,28 +1,29 @@
-/** Cache markers: how many, where, in which order. */
+/** Rules for cache markers (number, place, order) and for images and documents (number, size). */
 
 import { invalid, type Refusal } from '../protocol/answer.ts'
-import { type Block, blocksOf, isObject, type MessagesBody, textField } from '../protocol/api.ts'
+import {
+  type Block,
+  blocksOf,
+  isObject,
+  type MessagesBody,
+  type Piece,
+  pathOf,
+  textField,
+} from '../protocol/api.ts'
 import { type AutomaticMarker, type CacheMarker, ttlOf } from '../protocol/cache-markers.ts'
-import type { CheckedRequest, Rule } from './rule.ts'
+import type { Rule } from './rule.ts'
 
-export const MAX_MARKERS = 4
+const MAX_MARKERS = 4
 
-export const emptyMarked: Rule = ({ body }) => {
-  const inSystem = typeof body.system === 'string' ? -1 : blocksOf(body.system).findIndex(isEmptyMarked)
-  if (inSystem >= 0) return emptyRefusal(`system.${inSystem}`)
-  for (const [message, { content }] of body.messages.entries()) {
-    const index = typeof content === 'string' ? -1 : blocksOf(content).findIndex(isEmptyMarked)
-    if (index >= 0) return emptyRefusal(`messages.${message}.content.${index}.text`)
-  }
-  return null
+export const emptyMarked: Rule = ({ body, pieces }) => {
+  const inSystem = blocksOf(body.system).findIndex(isEmptyMarked)
+  const inMessages = pieces.find(({ block }) => isEmptyMarked(block))
+  const path = inSystem >= 0 ? `system.${inSystem}` : inMessages && `${pathOf(inMessages)}.text`
+  return path === undefined ? null : invalid(`${path}: cache_control cannot be set for empty text blocks`)
 }
 
 function isEmptyMarked(block: Block): boolean {
   return block.type === 'text' && block.cache_control != null && textField(block, 'text') === ''
-}
-
-function emptyRefusal(path: string): Refusal {
-  return invalid(`${path}: cache_control cannot be set for empty text blocks`)
 }
 
 export const markerCount: Rule = ({ markers }) => {
@@ -40,12 +41,8 @@ export const markerOrder: Rule = ({ body, markers }) => {
   const ordered =
     automatic === null || automatic.taken || automatic.marker === null
       ? explicit
-      : [...explicit, automatic.marker].sort(byPosition)
+      : [...explicit, automatic.marker].sort((one, other) => one.order - other.order)
   return lateHour(ordered)
-}
-
-function byPosition(one: CacheMarker, other: CacheMarker): number {
-  return one.order - other.order
 }
 
 function lateHour(markers: readonly CacheMarker[]): Refusal | null {
@@ -62,11 +59,11 @@ function lateHour(markers: readonly CacheMarker[]): Refusal | null {
 
 function automaticConflict(body: MessagesBody, automatic: AutomaticMarker | null): Refusal | null {
   if (automatic === null || !automatic.taken || automatic.marker === null) return null
-  const asked = ttlOf(body.cache_control)
-  return automatic.marker.ttl === asked
+  const requested = ttlOf(body.cache_control)
+  return automatic.marker.ttl === requested
     ? null
     : invalid(
-        `cache_control: the last cacheable block already has a cache_control with ttl='${automatic.marker.ttl}', which differs from ttl='${asked}'`,
+        `cache_control: the last cacheable block already has a cache_control with ttl='${automatic.marker.ttl}', which differs from ttl='${requested}'`,
       )
 }
 
@@ -79,16 +76,72 @@ export const deferredMarked: Rule = ({ body }) => {
     : invalid(`tools.${index}: a tool with defer_loading=true cannot have cache_control`)
 }
 
-/** The sides of a picture, from the head of its file; null for what says no size or is none of the four kinds. */
-export interface ImageSize {
+// Images and documents. The limit on bytes is checked where the body is read.
+
+const MAX_SIDE = 8_000
+const MANY = 20
+const MAX_SIDE_AMONG_MANY = 2_000
+
+interface Picture {
+  readonly path: string
+  readonly side: number
+}
+
+export const media: Rule = ({ model, pieces }) => {
+  const pictures = [...picturesIn(pieces)]
+  const most = model.maxImages
+  if (pictures.length > most)
+    return invalid(`messages: too many images and documents: ${pictures.length} > ${most}`)
+  const large = pictures.find(({ side }) => side > MAX_SIDE)
+  if (large !== undefined)
+    return invalid(
+      `${large.path}: At least one of the image dimensions exceed max allowed size: ${MAX_SIDE} pixels`,
+    )
+  const wide = pictures.length > MANY ? pictures.find(({ side }) => side > MAX_SIDE_AMONG_MANY) : undefined
+  return wide === undefined
+    ? null
+    : invalid(
+        `${wide.path}: At least one of the image dimensions exceed max allowed size for many-image requests: ${MAX_SIDE_AMONG_MANY} pixels`,
+      )
+}
+
+function* picturesIn(pieces: readonly Piece[]): Iterable<Picture> {
+  for (const piece of pieces) if (mayHold(piece.block)) yield* inBlock(piece.block, pathOf(piece))
+}
+
+/** Most blocks hold no image: this spares them the path. */
+function mayHold({ type, content }: Block): boolean {
+  return type === 'image' || type === 'document' || (type === 'tool_result' && Array.isArray(content))
+}
+
+function* inBlock(block: Block, path: string): Iterable<Picture> {
+  if (block.type === 'image') yield { path: `${path}.image.source.base64.data`, side: longestSide(block) }
+  else if (block.type === 'document' && isPaged(block)) yield { path, side: 0 }
+  else if (block.type === 'tool_result' && Array.isArray(block.content))
+    for (const [index, inner] of blocksOf(block.content).entries())
+      yield* inBlock(inner, `${path}.content.${index}`)
+}
+
+/** A PDF counts as one image: its pages are not counted, because that would require parsing it. */
+function isPaged({ source }: Block): boolean {
+  return isObject(source) && (source.type === 'base64' || source.type === 'url')
+}
+
+function longestSide({ source }: Block): number {
+  const size = isObject(source) && typeof source.data === 'string' ? imageSize(source.data) : null
+  return size === null ? 0 : Math.max(size.width, size.height)
+}
+
+interface ImageSize {
   readonly width: number
   readonly height: number
 }
 
-/** Enough for the headers of any of them; a JPEG may carry a preview in front of its size. */
+/** Enough for the header of every format: a JPEG may have a preview before its size. */
 const HEAD_CHARACTERS = 262_144
 
-export function imageSize(base64: string): ImageSize | null {
+/** Width and height from the file header. Null for other formats than PNG, GIF, WebP and JPEG, and for broken headers. */
+function imageSize(base64: string): ImageSize | null {
   const head = Buffer.from(base64.slice(0, HEAD_CHARACTERS), 'base64')
   const size = pngSize(head) ?? gifSize(head) ?? webpSize(head) ?? jpegSize(head)
   return size !== null && size.width > 0 && size.height > 0 ? size : null
@@ -119,7 +172,7 @@ function webpSize(head: Buffer): ImageSize | null {
   return { width: head.readUInt16LE(26) & 0x3fff, height: head.readUInt16LE(28) & 0x3fff }
 }
 
-/** Markers that carry a size: every start of frame, without the three of the same range that are tables. */
+/** Start-of-frame markers hold the size. Three markers in the same range define tables instead. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 }
@@ -133,63 +186,4 @@ function jpegSize(head: Buffer): ImageSize | null {
     at += 2 + head.readUInt16BE(at + 2)
   }
   return null
-}
-
-// How many images and documents one request may hold, and how large. Bytes are counted where the body is read.
-
-const MAX_SIDE = 8_000
-const MANY = 20
-const MAX_SIDE_AMONG_MANY = 2_000
-
-interface Picture {
-  readonly path: string
-  readonly side: number
-}
-
-export const media: Rule = (request) => {
-  const pictures = [...picturesIn(request)]
-  const most = request.model.maxImages
-  if (pictures.length > most)
-    return invalid(`messages: too many images and documents: ${pictures.length} > ${most}`)
-  const large = pictures.find(({ side }) => side > MAX_SIDE)
-  if (large !== undefined)
-    return invalid(
-      `${large.path}: At least one of the image dimensions exceed max allowed size: ${MAX_SIDE} pixels`,
-    )
-  const wide = pictures.length > MANY ? pictures.find(({ side }) => side > MAX_SIDE_AMONG_MANY) : undefined
-  return wide === undefined
-    ? null
-    : invalid(
-        `${wide.path}: At least one of the image dimensions exceed max allowed size for many-image requests: ${MAX_SIDE_AMONG_MANY} pixels`,
-      )
-}
-
-function* picturesIn({ body }: CheckedRequest): Iterable<Picture> {
-  for (const [message, { content }] of body.messages.entries()) {
-    if (typeof content === 'string') continue
-    for (const [index, block] of content.entries())
-      if (mayHold(block)) yield* inBlock(block, `messages.${message}.content.${index}`)
-  }
-}
-
-function mayHold({ type, content }: Block): boolean {
-  return type === 'image' || type === 'document' || (type === 'tool_result' && Array.isArray(content))
-}
-
-function* inBlock(block: Block, path: string): Iterable<Picture> {
-  if (block.type === 'image') yield { path: `${path}.image.source.base64.data`, side: longestSide(block) }
-  else if (block.type === 'document' && isPaged(block)) yield { path, side: 0 }
-  else if (block.type === 'tool_result' && Array.isArray(block.content))
-    for (const [index, inner] of blocksOf(block.content).entries())
-      yield* inBlock(inner, `${path}.content.${index}`)
-}
-
-/** A PDF has pages, and a page counts like an image; how many is not known without reading it. */
-function isPaged({ source }: Block): boolean {
-  return isObject(source) && (source.type === 'base64' || source.type === 'url')
-}
-
-function longestSide({ source }: Block): number {
-  const size = isObject(source) && typeof source.data === 'string' ? imageSize(source.data) : null
-  return size === null ? 0 : Math.max(size.width, size.height)
 }

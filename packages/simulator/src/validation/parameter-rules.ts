@@ -1,14 +1,14 @@
-/** What may be asked of a model's thinking, and what must stand in a turn that thinks. */
+/** Rules for request parameters: thinking, output length, tools, sampling, and what API version 2026-10-21 removed. */
 
 import { coded, invalid } from '../protocol/answer.ts'
 import {
   BETA,
-  type Block,
   blocksOf,
   isThinking,
-  type JsonObject,
   type MessageParam,
-  type Role,
+  type MessagesBody,
+  type Piece,
+  pathOf,
 } from '../protocol/api.ts'
 import type { Effort } from '../protocol/models.ts'
 import type { CheckedRequest, Rule } from './rule.ts'
@@ -31,8 +31,8 @@ export const thinkingType: Rule = (request) => {
 }
 
 function effortRank({ body, model }: CheckedRequest): number {
-  const asked = body.output_config?.effort
-  return EFFORTS.findIndex((effort) => effort === (asked ?? model.defaultEffort))
+  const requested = body.output_config?.effort
+  return EFFORTS.findIndex((effort) => effort === (requested ?? model.defaultEffort))
 }
 
 export const thinkingBudget: Rule = ({ body, gate }) => {
@@ -45,18 +45,15 @@ export const thinkingBudget: Rule = ({ body, gate }) => {
 }
 
 export const thinkingTemperature: Rule = ({ body }) => {
-  const temperature = body.temperature
-  if (!thinks(body.thinking?.type) || typeof temperature !== 'number' || temperature === 1) return null
+  const { temperature, thinking } = body
+  const thinks = thinking?.type === 'enabled' || thinking?.type === 'adaptive'
+  if (!thinks || typeof temperature !== 'number' || temperature === 1) return null
   return invalid(
     '`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking',
   )
 }
 
-function thinks(type: unknown): boolean {
-  return type === 'enabled' || type === 'adaptive'
-}
-
-/** With a budget of its own (the older way), a turn that is still calling tools must begin with its thinking. */
+/** With `thinking.type: "enabled"`, a turn that is still calling tools must begin with its thinking. */
 export const thinkingFirst: Rule = ({ body }) => {
   if (body.thinking?.type !== 'enabled' || body.compaction != null) return null
   const index = openTurn(body.messages)
@@ -68,7 +65,7 @@ export const thinkingFirst: Rule = ({ body }) => {
   )
 }
 
-/** Index of the first response since the person last spoke: since then there have been results and nothing else. */
+/** Index of the first assistant message after the last user prompt; only tool results have followed that prompt. */
 function openTurn(messages: readonly MessageParam[]): number | null {
   let first: number | null = null
   for (let index = messages.length - 1; index >= 0; index -= 1) {
@@ -80,31 +77,36 @@ function openTurn(messages: readonly MessageParam[]): number | null {
   return first
 }
 
-// What is asked of the answer: its length, the tools it may or must use, warming the cache without one.
+// Output length, tools and sampling.
 
 export const outputLength: Rule = ({ body, model, endpoint }) => {
-  const asked = body.max_tokens
-  if (endpoint !== 'messages' || asked === undefined || asked <= model.maxOutput) return null
+  const requested = body.max_tokens
+  if (endpoint !== 'messages' || requested === undefined || requested <= model.maxOutput) return null
   return invalid(
-    `max_tokens: ${asked} > ${model.maxOutput}, which is the maximum allowed number of output tokens for ${body.model}`,
+    `max_tokens: ${requested} > ${model.maxOutput}, which is the maximum allowed number of output tokens for ${body.model}`,
   )
 }
 
-/** `max_tokens: 0` writes the prompt to the cache and answers nothing. */
+/** `max_tokens: 0` writes the prompt to the cache and generates nothing. */
 export const preWarm: Rule = ({ body, endpoint }) => {
   if (endpoint !== 'messages' || body.max_tokens !== 0) return null
   const clash = preWarmClash(body)
   return clash === null ? null : invalid(`max_tokens: 0 cannot be combined with ${clash}`)
 }
 
-function preWarmClash(body: Parameters<Rule>[0]['body']): string | null {
+function preWarmClash(body: MessagesBody): string | null {
   if (body.stream === true) return '`stream`'
   if (body.thinking?.type === 'enabled') return '`thinking.type: "enabled"`'
-  if (body.output_config?.format != null || body.output_format != null) return '`output_config.format`'
+  if (hasOutputFormat(body)) return '`output_config.format`'
   return forces(body.tool_choice) ? '`tool_choice` of type `any` or `tool`' : null
 }
 
-function forces(choice: JsonObject | null | undefined): boolean {
+export function hasOutputFormat({ output_config, output_format }: MessagesBody): boolean {
+  return output_config?.format != null || output_format != null
+}
+
+/** Whether `tool_choice` obliges the model to call a tool. */
+export function forces(choice: MessagesBody['tool_choice']): boolean {
   return choice?.type === 'any' || choice?.type === 'tool'
 }
 
@@ -125,14 +127,8 @@ export const toolChoice: Rule = ({ body, model }) => {
 }
 
 export const toolNames: Rule = ({ body }) => {
-  const seen = new Set<unknown>()
-  for (const tool of body.tools ?? []) {
-    const name = tool.name
-    if (name === undefined) continue
-    if (seen.has(name)) return invalid('tools: Tool names must be unique.')
-    seen.add(name)
-  }
-  return null
+  const names = (body.tools ?? []).map((tool) => tool.name).filter((name) => name !== undefined)
+  return new Set(names).size === names.length ? null : invalid('tools: Tool names must be unique.')
 }
 
 const MOST_DEFERRED = 10_000
@@ -147,20 +143,18 @@ export const deferredTools: Rule = ({ body }) => {
       )
 }
 
-/** Old calls need the tools they were made with. */
-export const toolsDeclared: Rule = ({ body, turns }) => {
+/** Tool calls and results in the history require `tools`, even if no new call is wanted. */
+export const toolsDeclared: Rule = ({ body, pieces }) => {
   if ((body.tools ?? []).length > 0) return null
-  const used = turns.some(({ blocks }) =>
-    blocks.some(({ block }) => block.type === 'tool_use' || block.type === 'tool_result'),
-  )
+  const used = pieces.some(({ block }) => block.type === 'tool_use' || block.type === 'tool_result')
   return used ? invalid('Requests which include `tool_use` or `tool_result` blocks must define tools') : null
 }
 
 const SAMPLING = ['temperature', 'top_p', 'top_k']
 
 export const sampling: Rule = ({ body, model }) => {
-  const asked = SAMPLING.find((name) => body[name] != null)
-  return asked === undefined || model.sampling ? null : invalid(`\`${asked}\` is deprecated for this model.`)
+  const used = SAMPLING.find((name) => body[name] != null)
+  return used === undefined || model.sampling ? null : invalid(`\`${used}\` is deprecated for this model.`)
 }
 
 export const stopSequences: Rule = ({ body }) => {
@@ -168,20 +162,17 @@ export const stopSequences: Rule = ({ body }) => {
   return blank < 0 ? null : invalid('stop_sequences: each stop sequence must contain non-whitespace')
 }
 
-// What the newer version of the API no longer takes. Fields that are gone altogether are in the shape.
-
-export const newerVersion: Rule = ({ body, gate }) => {
+/** Blocks that API version 2026-10-21 no longer accepts. Top-level fields it removed are handled by the shape. */
+export const newerVersion: Rule = ({ pieces, gate }) => {
   if (gate.version === '2023-06-01') return null
-  for (const [message, { role, content }] of body.messages.entries()) {
-    for (const [index, block] of blocksOf(content).entries()) {
-      const gone = whatIsGone(role, block)
-      if (gone !== null) return invalid(`messages.${message}.content.${index}${gone}`)
-    }
+  for (const piece of pieces) {
+    const gone = whatIsGone(piece)
+    if (gone !== null) return invalid(`${pathOf(piece)}${gone}`)
   }
   return null
 }
 
-function whatIsGone(role: Role, block: Block): string | null {
+function whatIsGone({ role, block }: Piece): string | null {
   if (role === 'assistant' && block.type === 'document')
     return ': `document` blocks can only be in `user` messages'
   return role === 'user' && block.type === 'text' && block.citations != null

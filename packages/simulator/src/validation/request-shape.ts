@@ -1,9 +1,10 @@
-/** Tool definitions: custom ones field by field, the provider's own by the fields any of them has. */
+/** The shapes of the two request bodies, `/v1/messages` and `/v1/messages/count_tokens`, and of tool definitions. */
 
 import { BETA, hasFamily, isObject } from '../protocol/api.ts'
 import { BLOCK_TAGS, cacheControl, textBlock } from './block-shapes.ts'
 import {
   anything,
+  conditional,
   dictionary,
   type Field,
   flag,
@@ -25,16 +26,13 @@ import {
   underBeta,
 } from './shape.ts'
 
-export const TOOL_NAME: RegExp = /^[a-zA-Z0-9_-]{1,128}$/
+const TOOL_NAME: RegExp = /^[a-zA-Z0-9_-]{1,128}$/
 
+const objectType = object({ type: required(literal('object')) })
+
+/** Only `type` is checked: the rest is JSON schema, whose fields are open. */
 const inputSchema: Shape = (value, gate) =>
-  dictionary(value, gate) ?? object({ type: required(literal('object')) })(onlyType(value), gate)
-
-/** The rest of a schema is JSON schema: open, and none of our business. */
-function onlyType(value: unknown): unknown {
-  const { type } = value as { readonly type?: unknown }
-  return type === undefined ? {} : { type }
-}
+  isObject(value) ? objectType({ type: value.type }, gate) : dictionary(value, gate)
 
 const custom = object({
   type: optional(nullable(literal('custom'))),
@@ -49,6 +47,7 @@ const custom = object({
   allowed_callers: optional(list(text())),
 })
 
+/** The tools the provider defines share one shape: the fields that any of them has. */
 const provided = object({
   type: required(text()),
   name: optional(text({ pattern: TOOL_NAME })),
@@ -116,14 +115,15 @@ const PROVIDED_TYPES: readonly string[] = [
   'web_search_20260318',
 ]
 
-const TAGS: Readonly<Record<string, Tag>> = {
-  custom: { shape: custom },
-  ...Object.fromEntries(PROVIDED_TYPES.map((type) => [type, { shape: provided }])),
-}
+const toolDefinition: Shape = tagged(
+  {
+    custom: { shape: custom },
+    ...Object.fromEntries(PROVIDED_TYPES.map((type): [string, Tag] => [type, { shape: provided }])),
+  },
+  'custom',
+)
 
-export const toolDefinition: Shape = tagged(TAGS, 'custom')
-
-// The shape of the two request bodies, and of what hangs off their top level.
+// Messages, settings and context edits.
 
 const effort = nullable(literal('low', 'medium', 'high', 'xhigh', 'max'))
 const typed = required(text())
@@ -135,7 +135,7 @@ const messageFields = object({
   output_config: underBeta([BETA.messageOutputConfig], nullable(object({ effort: optional(effort) }))),
 })
 
-/** Content may be left out only where a system message carries nothing but a setting. */
+/** `content` may be missing only in a system message, which can carry a setting instead. */
 const message: Shape = (value, gate) => {
   const found = messageFields(value, gate)
   if (found !== null || !isObject(value)) return found
@@ -144,13 +144,11 @@ const message: Shape = (value, gate) => {
   return null
 }
 
-const display = (value: unknown, updates: boolean): boolean =>
-  value === 'summarized' || value === 'omitted' || (updates && value === 'updates')
-
+/** `updates` needs a beta, and the error does not name it as a choice. */
 const thinkingDisplay: Shape = (value, gate) =>
-  value === null || display(value, gate.betas.has(BETA.thinkingUpdates))
+  value === 'updates' && gate.betas.has(BETA.thinkingUpdates)
     ? null
-    : misfit("Input should be 'summarized' or 'omitted'")
+    : nullable(literal('summarized', 'omitted'))(value, gate)
 
 const blockBinding = underBeta(
   [BETA.thinkingBinding],
@@ -249,11 +247,12 @@ const thread = nullable(
   }),
 )
 
-const oldVersionOnly = (shape: Shape): Field => ({
-  shape,
-  required: false,
-  open: (gate) => gate.version === '2023-06-01',
-})
+// The bodies.
+
+const oldVersionOnly = (shape: Shape): Field => conditional(shape, (gate) => gate.version === '2023-06-01')
+
+const familyOnly = (family: string, shape: Shape): Field =>
+  conditional(shape, (gate) => hasFamily(gate.betas, family))
 
 const shared: Readonly<Record<string, Field>> = {
   model: required(text({ min: 1, max: 256 })),
@@ -278,16 +277,8 @@ const shared: Readonly<Record<string, Field>> = {
       }),
     ),
   ),
-  output_format: {
-    shape: format,
-    required: false,
-    open: (gate) => hasFamily(gate.betas, 'structured-outputs-'),
-  },
-  mcp_servers: {
-    shape: list(dictionary),
-    required: false,
-    open: (gate) => hasFamily(gate.betas, 'mcp-client-'),
-  },
+  output_format: familyOnly('structured-outputs-', format),
+  mcp_servers: familyOnly('mcp-client-', list(dictionary)),
 }
 
 export const createBody: Shape = object({
@@ -301,16 +292,8 @@ export const createBody: Shape = object({
   container: optional(nullable(textOr(dictionary))),
   diagnostics: optional(nullable(object({ previous_message_id: optional(nullable(text())) }))),
   thread: underBeta([BETA.threads], thread),
-  fallbacks: {
-    shape: anything,
-    required: false,
-    open: (gate) => hasFamily(gate.betas, 'server-side-fallback-'),
-  },
-  fallback_credit_token: {
-    shape: anything,
-    required: false,
-    open: (gate) => hasFamily(gate.betas, 'fallback-credit-'),
-  },
+  fallbacks: familyOnly('server-side-fallback-', anything),
+  fallback_credit_token: familyOnly('fallback-credit-', anything),
   temperature: oldVersionOnly(nullable(numberWithin(0, 1))),
   top_p: oldVersionOnly(nullable(numberWithin(0, 1))),
   top_k: oldVersionOnly(nullable(integer(0))),

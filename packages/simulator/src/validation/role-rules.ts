@@ -1,4 +1,4 @@
-/** Who may say what, in which order, and that nobody says nothing. */
+/** Rules for roles: their order, the blocks each may hold, empty content, prefill, and system messages. */
 
 import { invalid, type Refusal } from '../protocol/answer.ts'
 import {
@@ -8,9 +8,10 @@ import {
   isServerToolUse,
   isThinking,
   type MessageParam,
+  pathOf,
   textField,
 } from '../protocol/api.ts'
-import type { CheckedRequest, Rule } from './rule.ts'
+import { asksForCompaction, type Rule } from './rule.ts'
 
 export const notEmpty: Rule = ({ body }) =>
   body.messages.length === 0 ? invalid('messages: at least one message is required') : null
@@ -23,25 +24,24 @@ export const firstRole: Rule = ({ body, settings }) => {
   return invalid('messages: first message must use the "user" role')
 }
 
-/** The last message, when it is the model's own, may be empty: it is what the answer goes on from. */
+/** The last message may be empty if it is an assistant message, which the response then continues. */
 export const contentNotEmpty: Rule = ({ body }) => {
-  for (const [index, message] of body.messages.entries()) {
-    const last = index === body.messages.length - 1 && message.role === 'assistant'
-    if (last || message.role === 'system') continue
-    if (message.content === '' || blocksOf(message.content).length === 0) return invalid(emptyMessage(index))
-  }
-  return null
-}
-
-function emptyMessage(index: number): string {
-  return `messages.${index}: all messages must have non-empty content except for the optional final assistant message`
+  const index = body.messages.findIndex((message, at) => {
+    const last = at === body.messages.length - 1 && message.role === 'assistant'
+    return !last && message.role !== 'system' && isSilent(message)
+  })
+  return index < 0
+    ? null
+    : invalid(
+        `messages.${index}: all messages must have non-empty content except for the optional final assistant message`,
+      )
 }
 
 export const textNotEmpty: Rule = ({ body }) => {
   const inSystem = blankText(blocksOf(body.system))
   if (inSystem !== null && body.system !== '') return invalid(`system: ${inSystem}`)
   for (const message of body.messages) {
-    // An empty string is no text at all, and whether that may be is asked elsewhere.
+    // An empty string is no block; `checkContentNotEmpty` handles it.
     if (message.content === '') continue
     const found = blankText(blocksOf(message.content))
     if (found !== null) return invalid(`messages: ${found}`)
@@ -55,9 +55,9 @@ function blankText(blocks: readonly Block[]): string | null {
     const found = inner.length === 0 ? null : blankText(blocksOf(inner))
     if (found !== null) return found
     if (block.type !== 'text') continue
-    const said = textField(block, 'text')
-    if (said === '') return 'text content blocks must be non-empty'
-    if (said.trim() === '') return 'text content blocks must contain non-whitespace text'
+    const text = textField(block, 'text')
+    if (text === '') return 'text content blocks must be non-empty'
+    if (text.trim() === '') return 'text content blocks must contain non-whitespace text'
   }
   return null
 }
@@ -66,7 +66,7 @@ const ASSISTANT_ONLY = new Set(['thinking', 'redacted_thinking', 'tool_use', 'fa
 const USER_ONLY = new Set(['tool_result', 'cache_edits', 'image'])
 const SYSTEM_ONLY = new Set(['tool_addition', 'tool_removal'])
 
-/** The role a kind of block is for; undefined where any role may hold it. */
+/** The only role that may hold a block of this type; undefined if any role may. */
 function homeOf(block: Block): MessageParam['role'] | undefined {
   if (block.type === 'tool_result') return 'user'
   if (ASSISTANT_ONLY.has(block.type) || isServerToolUse(block) || isServerToolResult(block))
@@ -75,13 +75,10 @@ function homeOf(block: Block): MessageParam['role'] | undefined {
   return SYSTEM_ONLY.has(block.type) ? 'system' : undefined
 }
 
-export const blocksAtHome: Rule = ({ body }) => {
-  for (const [message, { role, content }] of body.messages.entries()) {
-    if (typeof content === 'string') continue
-    for (const [index, block] of blocksOf(content).entries()) {
-      const found = awayFromHome(block, role)
-      if (found !== null) return invalid(`messages.${message}.content.${index}: ${found}`)
-    }
+export const blocksAtHome: Rule = ({ pieces }) => {
+  for (const piece of pieces) {
+    const found = awayFromHome(piece.block, piece.role)
+    if (found !== null) return invalid(`${pathOf(piece)}: ${found}`)
   }
   return null
 }
@@ -90,13 +87,13 @@ function awayFromHome(block: Block, role: MessageParam['role']): string | null {
   const home = homeOf(block)
   if (home !== undefined && home !== role)
     return `\`${block.type}\` blocks can only be in \`${home}\` messages`
-  // A compaction block in a system message has an error of its own.
+  // A compaction block in a system message is rejected later, by `readCompaction`, with another error.
   if (role === 'system' && home === undefined && block.type !== 'text' && block.type !== 'compaction')
     return `\`${block.type}\` blocks cannot be in \`system\` messages`
   return null
 }
 
-/** An answer cannot go on from half a message of its own, unless the model is one that still can. */
+/** The conversation may end with an assistant message only if the model supports prefill or the turn was paused. */
 export const prefill: Rule = (request) => {
   const { body, model } = request
   const last = body.messages.findLast((message) => message.role !== 'system')
@@ -110,12 +107,11 @@ export const prefill: Rule = (request) => {
   return trailingSpace(tail)
 }
 
-/** A turn the provider itself interrupted: it goes on where it was. */
+/** A turn that the provider itself interrupted and that the response continues. */
 function resumes(tail: Block): boolean {
   return tail.type === 'compaction' || isServerToolUse(tail) || isServerToolResult(tail)
 }
 
-/** What comes after a thought is what it was for: a turn does not end in one. */
 export const endsInThinking: Rule = ({ body }) => {
   const index = body.messages.findLastIndex((message) => message.role !== 'system')
   const last = body.messages[index]
@@ -127,25 +123,19 @@ export const endsInThinking: Rule = ({ body }) => {
 
 function trailingSpace(tail: Block | undefined): Refusal | null {
   if (tail?.type !== 'text') return null
-  const said = textField(tail, 'text')
-  return said === said.trimEnd()
+  const text = textField(tail, 'text')
+  return text === text.trimEnd()
     ? null
     : invalid('messages: final assistant content cannot end with trailing whitespace')
 }
 
-export function asksForCompaction({ body }: CheckedRequest): boolean {
-  return body.compaction !== undefined && body.compaction !== null
-}
-
-// System messages in mid-conversation: where they may stand, and what a turn-scoped one may hold.
+// System messages in mid-conversation: their place, and the content of turn-scoped ones.
 
 export const clearAt: Rule = ({ body }) => {
-  for (const [index, message] of body.messages.entries()) {
-    if (message.clear_at === undefined || message.clear_at === null) continue
-    if (message.role !== 'system')
-      return invalid(`messages.${index}.clear_at: clear_at is only permitted on role 'system' messages`)
-  }
-  return null
+  const index = body.messages.findIndex(({ role, clear_at }) => role !== 'system' && clear_at != null)
+  return index < 0
+    ? null
+    : invalid(`messages.${index}.clear_at: clear_at is only permitted on role 'system' messages`)
 }
 
 export const turnScoped: Rule = ({ body }) => {
@@ -163,16 +153,12 @@ function turnScopedBreach(message: MessageParam): string | null {
   const blocks = blocksOf(message.content)
   if (blocks.some((block) => block.type !== 'text'))
     return `: a turn-scoped system message supports text blocks only ${SCOPE}`
-  if (message.output_config !== undefined && message.output_config !== null)
+  if (message.output_config != null)
     return `: output_config is not permitted on a turn-scoped system message ${SCOPE}`
-  const marked = blocks.findIndex((block) => isMarked(block))
+  const marked = blocks.findIndex((block) => block.cache_control != null)
   return marked < 0
     ? null
     : `.content.${marked}: cache_control is not permitted on a turn-scoped system message ${SCOPE}`
-}
-
-function isMarked(block: Block): boolean {
-  return block.cache_control !== undefined && block.cache_control !== null
 }
 
 export const messageEffort: Rule = ({ body, model }) => {
@@ -195,8 +181,8 @@ function isSilent({ content }: MessageParam): boolean {
   return content === '' || blocksOf(content).length === 0
 }
 
-/** A message that only sets the effort says nothing and may stand anywhere. */
-export function onlySetsEffort(message: MessageParam): boolean {
+/** A message without content that sets the effort may stand anywhere. */
+function onlySetsEffort(message: MessageParam): boolean {
   return message.role === 'system' && isSilent(message) && typeof message.output_config?.effort === 'string'
 }
 

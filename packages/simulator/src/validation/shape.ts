@@ -1,22 +1,21 @@
 /**
- * A small language for the shape of a request body. A shape finds the first thing wrong and says it in the
- * provider's words; paths are put together only on the way out of a failure, so that a body which is right
- * costs a walk over its keys and nothing more.
+ * Schema functions for request bodies. A shape returns the first error, in the wording of the provider. Paths are
+ * built only when an error is found, so that a valid body costs one walk over its keys.
  */
 import { isObject } from '../protocol/api.ts'
 
-/** What decides which fields and blocks are known: the betas asked for and the version of the API. */
+/** Decides which fields and blocks a request may use: its betas, and the version of the API. */
 export interface Gate {
   readonly betas: ReadonlySet<string>
   readonly version: ApiVersion
-  /** The undocumented cached clearing is on. */
+  /** The undocumented `cache_edits` extension is on. */
   readonly cachedClearing: boolean
 }
 
 export type ApiVersion = '2023-06-01' | '2026-10-21'
 
-export interface Misfit {
-  /** Parts from the outside in. */
+interface Misfit {
+  /** Keys and indices, outermost first. */
   readonly path: readonly string[]
   readonly message: string
 }
@@ -26,7 +25,7 @@ export type Shape = (value: unknown, gate: Gate) => Misfit | null
 export interface Field {
   readonly shape: Shape
   readonly required: boolean
-  /** Unknown unless this says otherwise. */
+  /** Where this returns false the field is rejected as unknown. */
   readonly open?: (gate: Gate) => boolean
 }
 
@@ -52,9 +51,14 @@ export function optional(shape: Shape): Field {
   return { shape, required: false }
 }
 
-/** Optional, and unknown to a request that did not ask for one of these betas. */
+/** An optional field that is rejected as unknown unless `open` returns true. */
+export function conditional(shape: Shape, open: (gate: Gate) => boolean): Field {
+  return { shape, required: false, open }
+}
+
+/** An optional field that is rejected as unknown unless the request has one of these betas. */
 export function underBeta(betas: readonly string[], shape: Shape): Field {
-  return { shape, required: false, open: (gate) => betas.some((beta) => gate.betas.has(beta)) }
+  return conditional(shape, (gate) => betas.some((beta) => gate.betas.has(beta)))
 }
 
 export function nullable(shape: Shape): Shape {
@@ -70,17 +74,14 @@ export function object(fields: Readonly<Record<string, Field>>): Shape {
       if (value[name] === undefined) return inside(name, misfit('Field required'))
     }
     for (const name in value) {
-      const found = fieldMisfit(known.get(name), value[name], gate)
+      const field = known.get(name)
+      if (field === undefined || (field.open !== undefined && !field.open(gate)))
+        return inside(name, misfit('Extra inputs are not permitted'))
+      const found = field.shape(value[name], gate)
       if (found !== null) return inside(name, found)
     }
     return null
   }
-}
-
-function fieldMisfit(field: Field | undefined, value: unknown, gate: Gate): Misfit | null {
-  if (field === undefined || (field.open !== undefined && !field.open(gate)))
-    return misfit('Extra inputs are not permitted')
-  return field.shape(value, gate)
 }
 
 export function list(item: Shape, limits: { readonly min?: number; readonly max?: number } = {}): Shape {
@@ -98,7 +99,7 @@ export function list(item: Shape, limits: { readonly min?: number; readonly max?
   }
 }
 
-/** A string is taken as it is; anything else must have the other shape. */
+/** Any string, or a value of the other shape. */
 export function textOr(shape: Shape): Shape {
   return (value, gate) => (typeof value === 'string' ? null : shape(value, gate))
 }
@@ -108,7 +109,7 @@ export interface Tag {
   readonly open?: (gate: Gate) => boolean
 }
 
-/** One of several shapes, told apart by `type`. The tag becomes part of the path. */
+/** One of several shapes, selected by the field `type`, whose value becomes part of the path. */
 export function tagged(tags: Readonly<Record<string, Tag>>, whenAbsent?: string): Shape {
   const known = new Map(Object.entries(tags))
   return (value, gate) => {
@@ -132,13 +133,9 @@ function expected(known: ReadonlyMap<string, Tag>, gate: Gate): string {
 
 // The shapes of single values.
 
-export interface TextLimits {
-  readonly min?: number
-  readonly max?: number
-  readonly pattern?: RegExp
-}
-
-export function text(limits: TextLimits = {}): Shape {
+export function text(
+  limits: { readonly min?: number; readonly max?: number; readonly pattern?: RegExp } = {},
+): Shape {
   const { min = 0, max = Number.POSITIVE_INFINITY, pattern } = limits
   return (value) => {
     if (typeof value !== 'string') return misfit('Input should be a valid string')
@@ -179,8 +176,8 @@ export function literal(...values: readonly string[]): Shape {
   const allowed = new Set<unknown>(values)
   const quoted = values.map((value) => `'${value}'`)
   const last = quoted.at(-1) ?? ''
-  const said = quoted.length < 2 ? last : `${quoted.slice(0, -1).join(', ')} or ${last}`
-  return (value) => (allowed.has(value) ? null : misfit(`Input should be ${said}`))
+  const choices = quoted.length < 2 ? last : `${quoted.slice(0, -1).join(', ')} or ${last}`
+  return (value) => (allowed.has(value) ? null : misfit(`Input should be ${choices}`))
 }
 
 export const dictionary: Shape = (value) =>

@@ -1,32 +1,30 @@
-/** Calls of the client's tools and their results. */
+/** Rules for tool calls and results, of the client's tools and of server tools, and for tool changes. */
 
 import { coded, invalid, type Refusal } from '../protocol/answer.ts'
 import {
   BETA,
-  type Block,
   isObject,
   isServerToolResult,
   isServerToolUse,
   type MessagesBody,
+  type Piece,
+  pathOf,
   textField,
 } from '../protocol/api.ts'
-import { asksForCompaction } from './role-rules.ts'
-import { type CheckedRequest, type PlacedBlock, pathOf, type Rule, type Turn } from './rule.ts'
+import { asksForCompaction, type CheckedRequest, type Rule, type Turn } from './rule.ts'
 
-export const uniqueCalls: Rule = ({ turns }) => {
+export const uniqueCalls: Rule = ({ pieces }) => {
   const seen = new Set<string>()
-  for (const turn of turns) {
-    for (const placed of turn.blocks) {
-      if (placed.block.type !== 'tool_use' && !isServerToolUse(placed.block)) continue
-      const id = textField(placed.block, 'id')
-      if (seen.has(id)) return invalid(`${pathOf(placed)}: \`tool_use\` ids must be unique`)
-      seen.add(id)
-    }
+  for (const piece of pieces) {
+    if (piece.block.type !== 'tool_use' && !isServerToolUse(piece.block)) continue
+    const id = textField(piece.block, 'id')
+    if (seen.has(id)) return invalid(`${pathOf(piece)}: \`tool_use\` ids must be unique`)
+    seen.add(id)
   }
   return null
 }
 
-/** Every call is answered at the head of the next turn, and every answer there has its call. */
+/** The results of all calls come first in the next turn, and every result belongs to a call of the turn before. */
 export const pairedCalls: Rule = (request) => {
   const turns = request.turns.filter((turn) => turn.role !== 'system')
   for (const [index, turn] of turns.entries()) {
@@ -40,9 +38,9 @@ export const pairedCalls: Rule = (request) => {
 }
 
 function unanswered(turn: Turn, next: Turn | undefined, request: CheckedRequest): Refusal | null {
-  const calls = turn.blocks.filter((placed) => placed.block.type === 'tool_use')
-  const answers = new Set(leadingResults(next).map((placed) => textField(placed.block, 'tool_use_id')))
-  const missing = calls.filter((placed) => !answers.has(textField(placed.block, 'id')))
+  const calls = turn.blocks.filter(({ block }) => block.type === 'tool_use')
+  const answers = new Set(leadingResults(next).map(({ block }) => textField(block, 'tool_use_id')))
+  const missing = calls.filter(({ block }) => !answers.has(textField(block, 'id')))
   const first = missing[0]
   if (first === undefined) return null
   if (next === undefined && asksForCompaction(request))
@@ -50,72 +48,60 @@ function unanswered(turn: Turn, next: Turn | undefined, request: CheckedRequest)
       'compaction_incomplete_turn',
       'The last `assistant` turn ends in a tool call with no result. Send the tool results, then compact.',
     )
-  return invalid(unansweredText(first.message, missing))
+  const ids = missing.map(({ block }) => textField(block, 'id')).join(', ')
+  return invalid(
+    `messages.${first.message}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${ids}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`,
+  )
 }
 
-function unansweredText(message: number, missing: readonly PlacedBlock[]): string {
-  const ids = missing.map((placed) => textField(placed.block, 'id')).join(', ')
-  return `messages.${message}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${ids}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`
-}
-
-function leadingResults(turn: Turn | undefined): readonly PlacedBlock[] {
+function leadingResults(turn: Turn | undefined): readonly Piece[] {
   const blocks = turn?.blocks ?? []
-  const end = blocks.findIndex((placed) => !isResult(placed.block))
+  const end = blocks.findIndex(({ block }) => block.type !== 'tool_result')
   return end < 0 ? blocks : blocks.slice(0, end)
 }
 
-function isResult(block: Block): boolean {
-  return block.type === 'tool_result'
-}
-
 function unasked(turn: Turn, before: Turn | undefined): Refusal | null {
-  const asked = new Set((before?.blocks ?? []).map((placed) => callId(placed.block)))
-  const answered = new Set<string>()
-  for (const placed of turn.blocks) {
-    if (!isResult(placed.block)) continue
-    const id = textField(placed.block, 'tool_use_id')
-    if (!asked.has(id)) return invalid(unaskedText(placed, id))
-    if (answered.has(id))
+  const calls = (before?.blocks ?? []).filter(({ block }) => block.type === 'tool_use')
+  const callIds = new Set(calls.map(({ block }) => textField(block, 'id')))
+  const resultIds = new Set<string>()
+  for (const piece of turn.blocks) {
+    if (piece.block.type !== 'tool_result') continue
+    const id = textField(piece.block, 'tool_use_id')
+    if (!callIds.has(id))
       return invalid(
-        `${pathOf(placed)}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${id}`,
+        `${pathOf(piece)}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
       )
-    answered.add(id)
+    if (resultIds.has(id))
+      return invalid(
+        `${pathOf(piece)}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${id}`,
+      )
+    resultIds.add(id)
   }
   return null
 }
 
-function callId(block: Block): string | undefined {
-  return block.type === 'tool_use' ? textField(block, 'id') : undefined
-}
+// Server tools: call and result are both in an assistant turn.
 
-function unaskedText(placed: PlacedBlock, id: string): string {
-  return `${pathOf(placed)}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`
-}
-
-// Calls that the provider runs itself: call and answer live in the model's own turn and stay together.
-
-export const serverResultsHaveCalls: Rule = ({ turns }) => {
-  const called = new Set<string>()
-  for (const turn of turns) {
-    for (const placed of turn.blocks) {
-      if (isServerToolUse(placed.block)) called.add(textField(placed.block, 'id'))
-      if (!isServerToolResult(placed.block)) continue
-      const id = textField(placed.block, 'tool_use_id')
-      if (!called.delete(id)) return invalid(orphanText(placed, id))
-    }
+export const serverResultsHaveCalls: Rule = ({ pieces }) => {
+  const callIds = new Set<string>()
+  for (const piece of pieces) {
+    const { block } = piece
+    if (isServerToolUse(block)) callIds.add(textField(block, 'id'))
+    if (!isServerToolResult(block)) continue
+    const id = textField(block, 'tool_use_id')
+    if (callIds.delete(id)) continue
+    const call = block.type === 'mcp_tool_result' ? 'mcp_tool_use' : 'server_tool_use'
+    return invalid(
+      `${pathOf(piece)}: unexpected \`tool_use_id\` found in \`${block.type}\` blocks: ${id}. Each \`${block.type}\` block must have a corresponding \`${call}\` block before it.`,
+    )
   }
   return null
-}
-
-function orphanText({ block, message, index }: PlacedBlock, id: string): string {
-  const call = block.type === 'mcp_tool_result' ? 'mcp_tool_use' : 'server_tool_use'
-  return `${pathOf({ block, message, index })}: unexpected \`tool_use_id\` found in \`${block.type}\` blocks: ${id}. Each \`${block.type}\` block must have a corresponding \`${call}\` block before it.`
 }
 
 export const serverCallsHaveResults: Rule = ({ body, turns: all }) => {
   const turns = all.filter((turn) => turn.role !== 'system')
   for (const [index, turn] of turns.entries()) {
-    for (const call of turn.blocks.filter((placed) => isServerToolUse(placed.block))) {
+    for (const call of turn.blocks.filter(({ block }) => isServerToolUse(block))) {
       if (answeredIn(turn, call)) continue
       const state = waiting(turns, index, call)
       if (state === 'broken') return invalid(`messages.${call.message}: ${unansweredTextServerPairing(call)}`)
@@ -125,13 +111,15 @@ export const serverCallsHaveResults: Rule = ({ body, turns: all }) => {
           'The last `assistant` turn waits for a server tool. Let it finish, then compact.',
         )
       if (state === 'waiting' && !isServed(body) && !hasTool(body.tools ?? [], call))
-        return invalid(`messages.${call.message}: ${noToolText(call)}`)
+        return invalid(
+          `messages.${call.message}: ${unansweredTextServerPairing(call)}, but no \`${textField(call.block, 'name')}\` tool was provided`,
+        )
     }
   }
   return null
 }
 
-function answeredIn(turn: Turn | undefined, call: PlacedBlock): boolean {
+function answeredIn(turn: Turn | undefined, call: Piece): boolean {
   const id = textField(call.block, 'id')
   return (turn?.blocks ?? []).some(
     ({ block }) => isServerToolResult(block) && textField(block, 'tool_use_id') === id,
@@ -139,14 +127,10 @@ function answeredIn(turn: Turn | undefined, call: PlacedBlock): boolean {
 }
 
 /**
- * A call may wait at the end of the conversation, or over one turn that only answers the client's own calls;
- * its result then comes with the model's next turn.
+ * A call may be pending at the end of the conversation, or across one turn that holds only client tool results.
+ * Its result then comes in the next assistant turn.
  */
-function waiting(
-  turns: readonly Turn[],
-  index: number,
-  call: PlacedBlock,
-): 'waiting' | 'answered' | 'broken' {
+function waiting(turns: readonly Turn[], index: number, call: Piece): 'waiting' | 'answered' | 'broken' {
   const next = turns[index + 1]
   if (next === undefined) return 'waiting'
   const onlyResults = next.blocks.every(({ block }) => block.type === 'tool_result')
@@ -159,54 +143,47 @@ function isServed({ mcp_servers: servers }: MessagesBody): boolean {
   return Array.isArray(servers) && servers.length > 0
 }
 
-function hasTool(tools: readonly Readonly<Record<string, unknown>>[], { block }: PlacedBlock): boolean {
+function hasTool(tools: readonly Readonly<Record<string, unknown>>[], { block }: Piece): boolean {
   if (block.type !== 'server_tool_use') return true
   const name = textField(block, 'name')
-  // Code execution runs under several names, and one tool offers them all.
+  // Code execution is called under several names, all of which one tool provides.
   if (name.endsWith('code_execution')) return tools.some((tool) => tool.name === 'code_execution')
   return tools.some((tool) => tool.name === name)
 }
 
-function resultName({ block }: PlacedBlock): string {
-  return block.type === 'mcp_tool_use' ? 'mcp' : textField(block, 'name').replace(/_(regex|bm25)$/, '')
+function unansweredTextServerPairing({ block }: Piece): string {
+  const name = textField(block, 'name')
+  const result =
+    block.type === 'mcp_tool_use' ? 'mcp' : name.replace(/_(regex|bm25)$/, '').replace(/_tool$/, '')
+  return `\`${name}\` tool use with id \`${textField(block, 'id')}\` was found without a corresponding \`${result}_tool_result\` block`
 }
 
-function unansweredTextServerPairing(call: PlacedBlock): string {
-  const name = textField(call.block, 'name')
-  const id = textField(call.block, 'id')
-  const result = resultName(call).replace(/_tool$/, '')
-  return `\`${name}\` tool use with id \`${id}\` was found without a corresponding \`${result}_tool_result\` block`
-}
-
-function noToolText(call: PlacedBlock): string {
-  const name = textField(call.block, 'name')
-  return `${unansweredTextServerPairing(call)}, but no \`${name}\` tool was provided`
-}
-
-// Tools added and withdrawn in mid-conversation: by reference to a declared one, or with a definition.
+// Tools added and removed in mid-conversation, by reference to a declared tool or with a definition.
 
 const CHANGES = new Set(['tool_addition', 'tool_removal'])
 
 export const toolChanges: Rule = (request) => {
   const defined = new Set<unknown>((request.body.tools ?? []).map((tool) => tool.name))
   for (const [index, turn] of request.turns.entries()) {
-    for (const placed of turn.blocks) {
-      if (!CHANGES.has(placed.block.type)) continue
-      const paused = request.turns[index - 1]?.role === 'assistant'
-      const found = changeBreach(placed, request, { defined, paused })
+    const paused = request.turns[index - 1]?.role === 'assistant'
+    for (const piece of turn.blocks) {
+      if (!CHANGES.has(piece.block.type)) continue
+      const found = changeBreach(piece, request, defined, paused)
       if (found !== null) return found
     }
   }
   return null
 }
 
+/** Adds the name of an inline definition to `defined`: later references may use it. */
 function changeBreach(
-  placed: PlacedBlock,
+  piece: Piece,
   { model, gate }: CheckedRequest,
-  { defined, paused }: { readonly defined: Set<unknown>; readonly paused: boolean },
+  defined: Set<unknown>,
+  paused: boolean,
 ): Refusal | null {
-  const path = pathOf(placed)
-  const { tool, type } = placed.block
+  const path = pathOf(piece)
+  const { tool, type } = piece.block
   if (!model.toolChanges) return invalid(`${path}: \`${type}\` blocks are not supported for this model`)
   if (paused) return invalid(`${path}: \`${type}\` blocks may not follow a paused turn`)
   if (!isObject(tool)) return null

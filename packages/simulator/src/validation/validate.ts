@@ -1,10 +1,10 @@
 /**
- * The provider's validation: shape first, then the rules, the first breach found is the answer. Written from
- * the provider's published behaviour alone, so that what the engine holds to be valid can be tested against it.
+ * The provider's validation: first the shape, then the rules in order; the first violation becomes the response.
+ * Written only from the provider's published behaviour, so that the engine's own checks can be tested against it.
  */
 
-import { invalid, type Refusal, refusal } from '../protocol/answer.ts'
-import { BETA, type MessagesBody } from '../protocol/api.ts'
+import { type ApiResult, invalid, type Refusal, refusal, reject } from '../protocol/answer.ts'
+import { BETA, isObject, type MessagesBody, piecesOf } from '../protocol/api.ts'
 import { type Markers, markersOf } from '../protocol/cache-markers.ts'
 import type { ModelTable, SimulatedModel } from '../protocol/models.ts'
 import {
@@ -47,7 +47,7 @@ import {
   textNotEmpty,
   turnScoped,
 } from './role-rules.ts'
-import { type CheckedRequest, type Rule, type RuleSettings, turnsOf } from './rule.ts'
+import { type CheckedRequest, type Rule, turnsOf } from './rule.ts'
 import { describe, type Gate } from './shape.ts'
 import {
   pairedCalls,
@@ -104,55 +104,45 @@ const RULES: readonly Rule[] = [
 
 export type Endpoint = CheckedRequest['endpoint']
 
-export type ShapeOutcome =
-  | { readonly ok: true; readonly body: MessagesBody; readonly model: SimulatedModel }
-  | { readonly ok: false; readonly refusal: Refusal }
-
-/** Is it a request at all, and to a model there is? */
+/** Checks that the body has the shape of a request to this endpoint and names a known model. */
 export function checkShape(
   value: unknown,
   gate: Gate,
-  where: { readonly endpoint: Endpoint; readonly models: ModelTable },
-): ShapeOutcome {
+  endpoint: Endpoint,
+  models: ModelTable,
+): ApiResult<{ body: MessagesBody; model: SimulatedModel }> {
   const gated = ungatedParameter(value, gate)
-  if (gated !== null) return { ok: false, refusal: gated }
-  const found = (where.endpoint === 'messages' ? createBody : countBody)(value, gate)
-  if (found !== null) return { ok: false, refusal: invalid(describe(found)) }
-  // The shape has just been checked.
+  if (gated !== null) return reject(gated)
+  const found = (endpoint === 'messages' ? createBody : countBody)(value, gate)
+  if (found !== null) return reject(invalid(describe(found)))
+  // The cast holds because the shape has just been checked.
   const body = value as MessagesBody
-  const model = where.models.find(body.model)
-  if (model === undefined) return { ok: false, refusal: refusal(404, `model: ${body.model}`) }
-  return { ok: true, body, model }
+  const model = models.find(body.model)
+  return model === undefined ? reject(refusal(404, `model: ${body.model}`)) : { ok: true, body, model }
 }
 
-/** Two parameters have an error of their own when their header is missing. */
+/** Two parameters have their own error when the beta they need is missing. */
 function ungatedParameter(value: unknown, gate: Gate): Refusal | null {
-  if (typeof value !== 'object' || value === null) return null
-  if ('compaction' in value && value.compaction !== null && !gate.betas.has(BETA.onDemandCompaction))
-    return invalid(`compaction: this parameter requires anthropic-beta: ${BETA.onDemandCompaction}`)
-  if ('thread' in value && value.thread !== null && !gate.betas.has(BETA.threads))
-    return invalid(`thread: this parameter requires anthropic-beta: ${BETA.threads}`)
+  if (!isObject(value)) return null
+  for (const [name, beta] of [
+    ['compaction', BETA.onDemandCompaction],
+    ['thread', BETA.threads],
+  ] as const)
+    if (name in value && value[name] !== null && !gate.betas.has(beta))
+      return invalid(`${name}: this parameter requires anthropic-beta: ${beta}`)
   return null
 }
 
-export interface RuleInput {
-  readonly body: MessagesBody
-  readonly gate: Gate
-  readonly model: SimulatedModel
-  readonly endpoint: Endpoint
-  readonly settings: RuleSettings
-}
-
-export type RuleOutcome =
-  | { readonly ok: true; readonly markers: Markers }
-  | { readonly ok: false; readonly refusal: Refusal }
-
-export function checkRules(input: RuleInput): RuleOutcome {
+/** Checks every rule. The markers of the request are returned because the cache needs them too. */
+export function checkRules(
+  input: Omit<CheckedRequest, 'turns' | 'pieces' | 'markers'>,
+): ApiResult<{ markers: Markers }> {
+  const { messages } = input.body
   const markers = markersOf(input.body)
-  const request = { ...input, turns: turnsOf(input.body.messages), markers }
+  const request = { ...input, turns: turnsOf(messages), pieces: piecesOf(messages), markers }
   for (const rule of RULES) {
     const found = rule(request)
-    if (found !== null) return { ok: false, refusal: found }
+    if (found !== null) return reject(found)
   }
   return { ok: true, markers }
 }

@@ -189,7 +189,7 @@ function summary(tape: Tape, betas: readonly string[]): Block {
   const extra = tape.rarely(6) ? tape.one<object>({ citations: null }, { text: 'more' }) : {}
   if (tape.rarely(4) && betas.includes('compact-2026-01-12'))
     return { type: 'compaction', content: tape.one(content, null) }
-  const signature = createSealer('tidemark').seal({
+  const signature = createSealer('tidemark').sign({
     kind: 'compaction',
     id: 'cmp_1',
     organization: 'org_simulated',

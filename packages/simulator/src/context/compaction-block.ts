@@ -13,7 +13,7 @@ export interface FoundCompaction {
   /** Index among the request's blocks. Blocks before a threshold block are no longer part of the conversation. */
   readonly at: number
   /** Null for the block of a threshold compaction, which has no signature. */
-  readonly seal: CompactionSeal | null
+  readonly signed: CompactionSeal | null
 }
 
 type CompactionOutcome = ApiResult<{ found: FoundCompaction | null }>
@@ -25,21 +25,21 @@ interface CompactionInput {
 }
 
 /** The compaction block that replaces earlier messages, or null. Fails if it is misplaced, altered or not permitted. */
-export function readCompaction(input: CompactionInput, sealer: Sealer): CompactionOutcome {
+export function readCompaction(input: CompactionInput, signer: Sealer): CompactionOutcome {
   const blocks = input.pieces.flatMap((piece, at) => (isSummary(piece.block) ? [{ piece, at }] : []))
-  const signed = blocks.find(({ piece }) => typeof piece.block.signature === 'string')
-  if (signed === undefined) return readThreshold(input, blocks.at(-1)?.at)
+  const newest = blocks.find(({ piece }) => typeof piece.block.signature === 'string')
+  if (newest === undefined) return readThreshold(input, blocks.at(-1)?.at)
   if (blocks.length > 1)
     return refuse(
       'compaction_block_ambiguous',
       '`messages` holds more than one `compaction` block with content. Send only the newest.',
     )
-  if (signed.at !== 0 || signed.piece.role === 'system')
+  if (newest.at !== 0 || newest.piece.role === 'system')
     return refuse(
       'compaction_block_misplaced',
       'The `compaction` block must be the first block of the conversation. Remove the messages it summarizes.',
     )
-  return readSigned(input, signed.piece.block, sealer)
+  return readSigned(input, newest.piece.block, signer)
 }
 
 /** A block without content is a summary that failed; it is ignored. */
@@ -54,25 +54,25 @@ function readThreshold({ body, betas }: CompactionInput, at: number | undefined)
     // An on-demand block whose signature was lost.
     return refuse('compaction_signature_invalid', 'The `compaction` block has no `signature`.')
   }
-  return { ok: true, found: { at, seal: null } }
+  return { ok: true, found: { at, signed: null } }
 }
 
-function readSigned(input: CompactionInput, block: Block, sealer: Sealer): CompactionOutcome {
-  const seal = sealer.open(textField(block, 'signature'))
-  if (seal?.kind !== 'compaction')
+function readSigned(input: CompactionInput, block: Block, signer: Sealer): CompactionOutcome {
+  const signed = signer.verify(textField(block, 'signature'))
+  if (signed?.kind !== 'compaction')
     return refuse('compaction_signature_invalid', 'The `compaction` block `signature` does not verify.')
-  if (seal.content !== digest(textField(block, 'content')))
+  if (signed.content !== digest(textField(block, 'content')))
     return refuse(
       'compaction_content_mismatch',
       '`compaction` block `content` does not match its `signature`',
     )
-  if (seal.toolChanges !== digest(JSON.stringify(block.tool_changes ?? [])))
+  if (signed.toolChanges !== digest(JSON.stringify(block.tool_changes ?? [])))
     return refuse(
       'compaction_tool_changes_mismatch',
       '`compaction` block `tool_changes` differs from what was returned with the block',
     )
   const clash = clashOf(input)
-  return clash === null ? { ok: true, found: { at: 0, seal } } : reject(clash)
+  return clash === null ? { ok: true, found: { at: 0, signed } } : reject(clash)
 }
 
 function clashOf({ body, betas }: CompactionInput): Refusal | null {

@@ -40,7 +40,7 @@ interface EditInput {
   readonly placeholder: string
   /** Tokens of the whole prompt with these blocks as its conversation. */
   readonly measure: (pieces: readonly Piece[]) => number
-  readonly costOf: (piece: Piece) => number
+  readonly countTokens: (piece: Piece) => number
 }
 
 /** Applies the edits of `context_management` in order, after the model's own rule for old thinking. */
@@ -163,7 +163,7 @@ function toolEdit(edit: Edit, pieces: readonly Piece[], input: EditInput): Done 
   for (const [index, piece] of changed.entries()) {
     const original = pieces[index]
     if (original === undefined || original === piece) continue
-    tokens += input.costOf(original) - input.costOf(piece)
+    tokens += input.countTokens(original) - input.countTokens(piece)
     cleared.add(textField(original.block, original.block.type === 'tool_use' ? 'id' : 'tool_use_id'))
   }
   if (cleared.size === 0 || tokens < (amountOf(edit.clear_at_least) ?? 0)) return null
@@ -182,12 +182,12 @@ function clearPiece(
   piece: Piece,
   { clear_tool_inputs: inputs }: Edit,
   names: ReadonlyMap<string, string>,
-  { placeholder, costOf }: EditInput,
+  { placeholder, countTokens }: EditInput,
 ): Piece {
   const { block } = piece
   if (block.type === 'tool_result' && names.has(textField(block, 'tool_use_id'))) {
     const empty = { ...piece, block: { ...block, content: placeholder } }
-    return costOf(empty) < costOf(piece) ? empty : piece
+    return countTokens(empty) < countTokens(piece) ? empty : piece
   }
   const name = block.type === 'tool_use' ? names.get(textField(block, 'id')) : undefined
   const clearsInput = name !== undefined && (Array.isArray(inputs) ? inputs.includes(name) : inputs === true)
@@ -246,10 +246,10 @@ function referencesOf({ block }: Piece): readonly string[] {
 export function deletedTokens(
   deletions: CacheDeletions,
   count: number,
-  costOf: (piece: Piece) => number,
+  countTokens: (piece: Piece) => number,
 ): number {
   let tokens = 0
   for (const piece of deletions.pieces.slice(0, count))
-    if (deletions.references.has(textField(piece.block, 'cache_reference'))) tokens += costOf(piece)
+    if (deletions.references.has(textField(piece.block, 'cache_reference'))) tokens += countTokens(piece)
   return tokens
 }

@@ -52,9 +52,9 @@ export interface CompactionSeal extends PrefixMark {
 type Seal = ThinkingSeal | CompactionSeal
 
 export interface Sealer {
-  seal(value: Seal): string
+  sign(value: Seal): string
   /** The signed content; null if this signer did not write the text. */
-  open(text: string): Seal | null
+  verify(text: string): Seal | null
 }
 
 const CODE_LENGTH = 43
@@ -74,17 +74,17 @@ export function createSealer(seed: string): Sealer {
   }
 
   return {
-    seal(value) {
+    sign(value) {
       const body = padded(JSON.stringify(value), value.kind === 'thinking' ? value.tokens : 0)
       return Buffer.from(`${keyedDigest(key, body)}${body}`).toString('base64')
     },
-    open(text) {
+    verify(text) {
       const before = known.get(text)
       if (before !== undefined) return before
       if (known.size >= REMEMBERED) known.clear()
-      const seal = read(text)
-      known.set(text, seal)
-      return seal
+      const signed = read(text)
+      known.set(text, signed)
+      return signed
     },
   }
 }
@@ -117,7 +117,7 @@ interface SealingInput {
 }
 
 /** Signs every unsigned thinking block. With `display: 'omitted'` the text of thinking is removed. */
-export function sealThinking(input: SealingInput, sealer: Sealer, ids: Ids): readonly Block[] {
+export function sealThinking(input: SealingInput, signer: Sealer, ids: Ids): readonly Block[] {
   const of = input.blocks.filter(isUnsigned).length
   let { previous } = input
   return input.blocks.map((block) => {
@@ -125,7 +125,7 @@ export function sealThinking(input: SealingInput, sealer: Sealer, ids: Ids): rea
     const thought = textField(block, block.type === 'thinking' ? 'thinking' : 'data')
     const shown = block.type === 'thinking' && input.display === 'summarized' ? thought : ''
     const id = ids.next('thk')
-    const signature = sealer.seal({
+    const signature = signer.sign({
       kind: 'thinking',
       id,
       ...input.mark,

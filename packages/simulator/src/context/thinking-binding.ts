@@ -33,7 +33,7 @@ interface BindingInput {
   readonly body: MessagesBody
   readonly pieces: readonly Piece[]
   /** Lazy, because most requests have no thinking to check. */
-  readonly walk: () => Walk
+  readonly prefix: () => Walk
   readonly model: SimulatedModel
   readonly organization: string
   readonly betas: ReadonlySet<string>
@@ -58,7 +58,7 @@ export type BindingOutcome = ApiResult<{
 }>
 
 interface BindingPorts {
-  readonly sealer: Sealer
+  readonly signer: Sealer
   readonly walker: PrefixWalker
   readonly models: ModelTable
   readonly settings: BindingSettings
@@ -76,11 +76,11 @@ export function checkBinding(input: BindingInput, ports: BindingPorts): BindingO
       kept.push(piece)
       continue
     }
-    const seal = openSeal(piece.block, ports.sealer)
-    if (seal === null && ports.settings.foreignSignatures === 'error') return reject(badSignature(piece))
-    const reason = seal === null ? null : reasonAgainst({ seal, index, last }, input, ports)
-    if (reason === 'prefix_binding_mismatch' && mode === 'error' && seal !== null)
-      return reject(mismatch(piece, { seal, index, last }, input, ports.walker))
+    const signed = openSeal(piece.block, ports.signer)
+    if (signed === null && ports.settings.foreignSignatures === 'error') return reject(badSignature(piece))
+    const reason = signed === null ? null : reasonAgainst({ signed, index, last }, input, ports)
+    if (reason === 'prefix_binding_mismatch' && mode === 'error' && signed !== null)
+      return reject(mismatch(piece, { signed, index, last }, input, ports.walker))
     const dropped = reason !== null && (reason !== 'prefix_binding_mismatch' || mode === 'drop')
     if (reason !== null)
       transformations.push({
@@ -89,16 +89,16 @@ export function checkBinding(input: BindingInput, ports: BindingPorts): BindingO
         reason,
       })
     if (!dropped) kept.push(piece)
-    if (seal !== null && !(dropped && reason === 'prefix_binding_mismatch')) last = seal.id
+    if (signed !== null && !(dropped && reason === 'prefix_binding_mismatch')) last = signed.id
   }
   return { ok: true, pieces: kept.length === pieces.length ? pieces : kept, transformations, last }
 }
 
 /** The signed content of a thinking block; null if the signature is not valid. */
-export function openSeal(block: Block, sealer: Sealer): ThinkingSeal | null {
+export function openSeal(block: Block, signer: Sealer): ThinkingSeal | null {
   const text = textField(block, block.type === 'thinking' ? 'signature' : 'data')
-  const seal = sealer.open(text)
-  return seal?.kind === 'thinking' ? seal : null
+  const signed = signer.verify(text)
+  return signed?.kind === 'thinking' ? signed : null
 }
 
 function modeOf({ body }: BindingInput, settings: BindingSettings): 'error' | 'drop' | 'allow' {
@@ -109,30 +109,33 @@ function modeOf({ body }: BindingInput, settings: BindingSettings): 'error' | 'd
 }
 
 interface Checked {
-  readonly seal: ThinkingSeal
+  readonly signed: ThinkingSeal
   readonly index: number
   readonly last: string | null
 }
 
 /** The first check that fails, in the order of the provider. */
 function reasonAgainst(checked: Checked, input: BindingInput, ports: BindingPorts): BindingReason | null {
-  const { seal } = checked
+  const { signed } = checked
   const { model, organization } = input
-  if (model.accountBound && seal.organization !== organization) return 'organization_binding_mismatch'
-  const author = ports.models.find(seal.model)
+  if (model.accountBound && signed.organization !== organization) return 'organization_binding_mismatch'
+  const author = ports.models.find(signed.model)
   if (author !== undefined && !canRead(model, author)) return 'model_binding_mismatch'
   if (model.binding !== 'prefix') return null
   return isUnchanged(checked, input) ? null : 'prefix_binding_mismatch'
 }
 
-function isUnchanged({ seal, index, last }: Checked, { walk: walked, behind }: BindingInput): boolean {
-  const walk = walked()
+function isUnchanged(
+  { signed, index, last }: Checked,
+  { prefix: readPrefix, behind }: BindingInput,
+): boolean {
+  const prefix = readPrefix()
   return (
-    seal.system === walk.system &&
-    seal.tools === walk.tools &&
-    seal.messages === walk.before[index]?.chain &&
-    behind.includes(seal.behind) &&
-    (last === null || last === seal.previous)
+    signed.system === prefix.system &&
+    signed.tools === prefix.tools &&
+    signed.messages === prefix.before[index]?.chain &&
+    behind.includes(signed.behind) &&
+    (last === null || last === signed.previous)
   )
 }
 
@@ -143,14 +146,14 @@ function badSignature(piece: Piece): Refusal {
 
 function mismatch(
   piece: Piece,
-  { seal, index }: Checked,
+  { signed, index }: Checked,
   input: BindingInput,
   walker: PrefixWalker,
 ): Refusal {
   const header = input.betas.has(BETA.thinkingBinding)
     ? []
     : [`That setting requires the \`${BETA.thinkingBinding}\` value in the \`anthropic-beta\` header.`]
-  const changed = changeSentence({ seal, index, walk: input.walk(), pieces: input.pieces }, walker)
+  const changed = changeSentence({ signed, index, prefix: input.prefix(), pieces: input.pieces }, walker)
   const sentences = [
     `${badSignature(piece).message}. The block is bound to a different conversation.`,
     'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".',
@@ -163,10 +166,10 @@ function mismatch(
 /** The thinking of the newest response must come back complete and unedited. Older responses may lose theirs. */
 export function checkNewestResponse(input: BindingInput, ports: BindingPorts): Refusal | null {
   if (ports.settings.editedText === 'allow') return null
-  const newest = newestThinking(input.pieces, ports.sealer)
-  for (const { piece, seal } of newest) {
+  const newest = newestThinking(input.pieces, ports.signer)
+  for (const { piece, signed } of newest) {
     const shown = piece.block.type === 'thinking' ? textField(piece.block, 'thinking') : ''
-    if (digest(shown) !== seal.shown || newest.length < seal.of)
+    if (digest(shown) !== signed.shown || newest.length < signed.of)
       return invalid(
         `${pathOf(piece)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`,
       )
@@ -176,18 +179,18 @@ export function checkNewestResponse(input: BindingInput, ports: BindingPorts): R
 
 interface SealedPiece {
   readonly piece: Piece
-  readonly seal: ThinkingSeal
+  readonly signed: ThinkingSeal
 }
 
 /** The remaining thinking blocks of the newest response. */
-function newestThinking(pieces: readonly Piece[], sealer: Sealer): readonly SealedPiece[] {
+function newestThinking(pieces: readonly Piece[], signer: Sealer): readonly SealedPiece[] {
   const end = pieces.findLastIndex((piece) => piece.role === 'assistant')
   const start = pieces.findLastIndex((piece, index) => index < end && piece.role !== 'assistant')
   const found: SealedPiece[] = []
   for (const piece of pieces.slice(start + 1, end + 1)) {
-    const seal = isThinking(piece.block) ? openSeal(piece.block, sealer) : null
-    if (seal !== null) found.push({ piece, seal })
+    const signed = isThinking(piece.block) ? openSeal(piece.block, signer) : null
+    if (signed !== null) found.push({ piece, signed })
   }
-  const response = found.at(-1)?.seal.response
-  return found.filter(({ seal }) => seal.response === response)
+  const response = found.at(-1)?.signed.response
+  return found.filter(({ signed }) => signed.response === response)
 }

@@ -31,13 +31,13 @@ export interface Walk {
 
 /** A conversation whose first block is a signed compaction block. */
 interface Resumption {
-  readonly seal: CompactionSeal
+  readonly signed: CompactionSeal
   /** Index of the compaction block among the request's blocks. */
   readonly at: number
 }
 
 export interface PrefixWalker {
-  walk(body: MessagesBody, pieces: readonly Piece[], resumption: Resumption | null): Walk
+  track(body: MessagesBody, pieces: readonly Piece[], resumption: Resumption | null): Walk
   /** The prefix after the block of a threshold compaction, which nothing precedes. */
   restart(block: Block): PromptNode
   /** The node with this chain, if it was remembered and not dropped since. */
@@ -48,30 +48,30 @@ export interface PrefixWalker {
 const REMEMBERED = 4_096
 
 export function createPrefixWalker(tree: PromptTree): PrefixWalker {
-  const signed = new Map<string, PromptNode>()
+  const remembered = new Map<string, PromptNode>()
 
   function remember(node: PromptNode): void {
-    if (signed.size >= REMEMBERED) signed.delete(signed.keys().next().value ?? '')
-    signed.set(node.chain, node)
+    if (remembered.size >= REMEMBERED) remembered.delete(remembered.keys().next().value ?? '')
+    remembered.set(node.chain, node)
   }
 
   function resume(chain: string): PromptNode {
-    const node = signed.get(chain) ?? tree.resume(chain)
+    const node = remembered.get(chain) ?? tree.resume(chain)
     remember(node)
     return node
   }
 
   return {
     remember,
-    remembered: (chain) => signed.get(chain),
+    remembered: (chain) => remembered.get(chain),
     restart: (block) => tree.place(tree.root, 'assistant', plain(block)),
-    walk(body, pieces, resumption) {
+    track(body, pieces, resumption) {
       const front = {
         system: chainOf(tree, 'system', blocksOf(body.system)),
         tools: chainOf(tree, 'tools', (body.tools ?? []).filter(isOffered).map(toolBlock)),
       }
-      const follows = resumption !== null && goesOn(resumption.seal, front, pieces[resumption.at + 1])
-      const start = follows ? resume(resumption.seal.messages) : null
+      const follows = resumption !== null && goesOn(resumption.signed, front, pieces[resumption.at + 1])
+      const start = follows ? resume(resumption.signed.messages) : null
       return { ...front, ...walkMessages(tree, pieces, resumption, start) }
     },
   }
@@ -85,15 +85,15 @@ function chainOf(tree: PromptTree, zone: Zone, blocks: Iterable<Block>): string 
 
 /** Whether the turns after a compaction block continue the prefix that was summarized. */
 function goesOn(
-  seal: CompactionSeal,
+  signed: CompactionSeal,
   front: Pick<Walk, 'system' | 'tools'>,
   kept: Piece | undefined,
 ): boolean {
   return (
-    seal.preserves &&
-    seal.system === front.system &&
-    seal.tools === front.tools &&
-    (kept === undefined || (kept.role !== 'system' && kept.role !== seal.lastRole))
+    signed.preserves &&
+    signed.system === front.system &&
+    signed.tools === front.tools &&
+    (kept === undefined || (kept.role !== 'system' && kept.role !== signed.lastRole))
   )
 }
 
@@ -112,7 +112,7 @@ function walkMessages(
     if (piece.role !== role) turn = node
     role = piece.role
     if (resumption !== null && index === resumption.at) {
-      node = start ?? tree.place(tree.root, 'notice', { type: 'compaction', id: resumption.seal.id })
+      node = start ?? tree.place(tree.root, 'notice', { type: 'compaction', id: resumption.signed.id })
       turn = node
       // The next message begins a new turn, even if it is an assistant message.
       role = null
@@ -138,25 +138,25 @@ function plain(block: Block): Block {
 }
 
 interface Change {
-  readonly seal: ThinkingSeal
+  readonly signed: ThinkingSeal
   /** Index of the thinking block among the request's blocks. */
   readonly index: number
-  readonly walk: Walk
+  readonly prefix: Walk
   readonly pieces: readonly Piece[]
 }
 
 /** The last sentence of a binding error: what differs from when the block was created. Null if that is not known. */
 export function changeSentence(change: Change, walker: PrefixWalker): string | null {
-  const { seal, walk, index } = change
-  if (seal.system !== walk.system) return 'The `system` prompt differs from when this block was created.'
-  if (seal.tools !== walk.tools) return 'The `tools` list differs from when this block was created.'
-  const now = walk.before[index]
-  if (now !== undefined && seal.messages !== now.chain) return messageSentence(change, now, walker)
+  const { signed, prefix, index } = change
+  if (signed.system !== prefix.system) return 'The `system` prompt differs from when this block was created.'
+  if (signed.tools !== prefix.tools) return 'The `tools` list differs from when this block was created.'
+  const now = prefix.before[index]
+  if (now !== undefined && signed.messages !== now.chain) return messageSentence(change, now, walker)
   return 'An earlier thinking block is missing or out of order.'
 }
 
 function messageSentence(change: Change, now: PromptNode, walker: PrefixWalker): string | null {
-  const then = walker.remembered(change.seal.messages)
+  const then = walker.remembered(change.signed.messages)
   if (then === undefined) return null
   const position = firstDifference(pathTo(then), pathTo(now))
   const piece = change.pieces.slice(0, change.index).filter(({ block }) => !isThinking(block))[position]

@@ -5,7 +5,7 @@ import { createPromptTree, type PromptNode, type PromptTree, render, sameBlock }
 
 const text = (said: string): Block => ({ type: 'text', text: said })
 const cost = (block: Block): number => String(block.text).length
-const tree = (maxBytes = 1_000_000): PromptTree => createPromptTree({ costOf: cost, maxBytes })
+const tree = (maxBytes = 1_000_000): PromptTree => createPromptTree({ countTokens: cost, maxBytes })
 
 function walk(on: PromptTree, words: readonly string[]): PromptNode {
   let node = on.root

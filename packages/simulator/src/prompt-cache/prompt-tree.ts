@@ -18,12 +18,12 @@ export interface PromptTree {
 
 interface TreeOptions {
   /** Tokens of a block in a zone, given the zone of the block before it. */
-  readonly costOf: (block: Block, zone: Zone, before: Zone | null) => number
+  readonly countTokens: (block: Block, zone: Zone, before: Zone | null) => number
   /** Above this the least recently used prompts are dropped. Cache entries are not affected. */
   readonly maxBytes: number
 }
 
-export function createPromptTree({ costOf, maxBytes }: TreeOptions): PromptTree {
+export function createPromptTree({ countTokens, maxBytes }: TreeOptions): PromptTree {
   const root = rootNode()
   let walks = 0
   let sweptAt = 0
@@ -38,7 +38,7 @@ export function createPromptTree({ costOf, maxBytes }: TreeOptions): PromptTree 
       zone,
       block,
       chain: digest(`${parent.chain}${zone}${rendered}`),
-      tokens: parent.tokens + costOf(block, zone, before),
+      tokens: parent.tokens + countTokens(block, zone, before),
       bytes: parent.bytes + size,
       depth: parent.depth + 1,
       children: [],

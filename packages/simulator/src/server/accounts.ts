@@ -28,12 +28,12 @@ export function identify(headers: Headers, accounts: Accounts | undefined): ApiR
 const VERSIONS: readonly ApiVersion[] = ['2023-06-01', '2026-10-21']
 
 /** The version and the betas of a request. */
-export function gateOf(headers: Headers, cachedClearing: boolean): ApiResult<{ gate: Gate }> {
+export function gateOf(headers: Headers, cachedClearing: boolean): ApiResult<{ features: Gate }> {
   const requested = headers['anthropic-version']
   if (requested === undefined) return reject(invalid('anthropic-version: header is required'))
   const version = VERSIONS.find((known) => known === requested)
   if (version === undefined) return reject(invalid(`anthropic-version: ${requested} is not a valid version`))
-  return { ok: true, gate: { version, betas: betasOf(headers['anthropic-beta']), cachedClearing } }
+  return { ok: true, features: { version, betas: betasOf(headers['anthropic-beta']), cachedClearing } }
 }
 
 /** Limits per minute and organization. Tokens read from the cache do not count as input. */

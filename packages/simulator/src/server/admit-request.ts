@@ -25,34 +25,35 @@ export interface Admitted {
 }
 
 /** Validates the request and prepares its prompt. A thread that it would continue is released if it is rejected. */
-export function admit(world: World, incoming: Incoming, account: Scope): ApiResult<Admitted> {
-  const { settings, clock } = world
+export function admit(state: World, incoming: Incoming, account: Scope): ApiResult<Admitted> {
+  const { settings, clock } = state
   const { endpoint, headers } = incoming
-  const gate = gateOf(headers, settings.cachedClearing)
-  if (!gate.ok) return gate
-  const shape = checkShape(incoming.value, gate.gate, endpoint, settings.models)
+  const read = gateOf(headers, settings.cachedClearing)
+  if (!read.ok) return read
+  const { features } = read
+  const shape = checkShape(incoming.value, features, endpoint, settings.models)
   if (!shape.ok) return shape
-  const request = { body: shape.body, scope: account, betas: gate.gate.betas, now: clock.now() }
-  const thread = world.threads.resolve(request)
+  const request = { body: shape.body, scope: account, betas: features.betas, now: clock.now() }
+  const thread = state.threads.resolve(request)
   if (!thread.ok) return thread
   const { body, continues } = thread
   const { model } = shape
-  const checked = checkRules({ body, gate: gate.gate, model, endpoint, settings: settings.rules })
+  const checked = checkRules({ body, features, model, endpoint, settings: settings.rules })
   const outcome = checked.ok
-    ? prepare(world, { body, gate: gate.gate, model, scope: account, markers: checked.markers })
+    ? prepare(state, { body, features, model, scope: account, markers: checked.markers })
     : checked
   if (!outcome.ok) {
-    world.threads.release(continues)
+    state.threads.release(continues)
     return outcome
   }
   return { ok: true, prepared: outcome.prepared, thread: { ...request, body }, continues }
 }
 
 /** Authenticates the request and counts it against the rate limits. */
-export function enter(world: World, headers: Headers): ApiResult<{ account: Scope }> {
-  const identity = identify(headers, world.settings.accounts)
+export function enter(state: World, headers: Headers): ApiResult<{ account: Scope }> {
+  const identity = identify(headers, state.settings.accounts)
   if (!identity.ok) return identity
-  const limited = world.limiter.admit(identity.account.organization)
+  const limited = state.limiter.admit(identity.account.organization)
   return limited === null ? identity : reject(limited)
 }
 

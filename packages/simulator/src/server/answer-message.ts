@@ -38,9 +38,9 @@ export interface MadeResponse {
   commit(): void
 }
 
-function consulted(world: World, prepared: Prepared, call: Call): CacheOutcome {
+function consulted(state: World, prepared: Prepared, call: Call): CacheOutcome {
   const { prompt, key, model, deletions } = prepared
-  return consult(world.store, {
+  return consult(state.store, {
     prompt,
     key,
     minimum: model.cacheMinimum,
@@ -60,23 +60,23 @@ const NOTHING: Output = {
 }
 
 /** `max_tokens: 0`: the prompt is written to the cache and the script is not called. */
-export function warm(world: World, prepared: Prepared, call: Call): MadeResponse {
-  const cache = consulted(world, prepared, call)
-  return finish(world, prepared, call, { reply: { blocks: [] }, output: NOTHING, cache, ...NO_SUMMARY })
+export function warm(state: World, prepared: Prepared, call: Call): MadeResponse {
+  const cache = consulted(state, prepared, call)
+  return finish(state, prepared, call, { reply: { blocks: [] }, output: NOTHING, cache, ...NO_SUMMARY })
 }
 
 /** `before`: summaries made before the answer, and the blocks they put in front of it. */
 export async function answerMessage(
-  world: World,
+  state: World,
   prepared: Prepared,
   call: Call,
   before: { readonly compactions: readonly Iteration[]; readonly front: readonly Block[] } = NO_SUMMARY,
 ): Promise<MadeResponse> {
-  const cache = consulted(world, prepared, call)
+  const cache = consulted(state, prepared, call)
   const { shown: pieces, prompt } = prepared
   const question = { kind: 'message', instructions: null, pieces, prompt, added: 0 } as const
-  const { reply, output } = await askScript(world, prepared, question, call)
-  return finish(world, prepared, call, { reply, output, cache, ...before })
+  const { reply, output } = await askScript(state, prepared, question, call)
+  return finish(state, prepared, call, { reply, output, cache, ...before })
 }
 
 const NO_SUMMARY = { compactions: [], front: [] }
@@ -90,11 +90,11 @@ interface Finished {
   readonly front: readonly Block[]
 }
 
-function finish(world: World, prepared: Prepared, call: Call, finished: Finished): MadeResponse {
+function finish(state: World, prepared: Prepared, call: Call, finished: Finished): MadeResponse {
   const { reply, output, cache, compactions, front } = finished
-  const { split, deleted } = afterDeletions(world, prepared, cache)
+  const { split, deleted } = afterDeletions(state, prepared, cache)
   return replyWith(prepared, call, reply, {
-    content: [...front, ...sealed(world, prepared, call, output.blocks)],
+    content: [...front, ...sealed(state, prepared, call, output.blocks)],
     stopReason: output.stopReason,
     stopSequence: output.stopSequence,
     cutInputs: output.cutInputs.map(({ index, text }) => ({ index: index + front.length, text })),
@@ -112,38 +112,38 @@ function finish(world: World, prepared: Prepared, call: Call, finished: Finished
   })
 }
 
-function sealed(world: World, prepared: Prepared, call: Call, blocks: readonly Block[]): readonly Block[] {
+function sealed(state: World, prepared: Prepared, call: Call, blocks: readonly Block[]): readonly Block[] {
   if (!blocks.some(isThinking)) return blocks
-  const { body, model, scope, walk: walked, compaction, lastThinking } = prepared
-  const walk = walked()
-  world.walker.remember(walk.end)
+  const { body, model, scope, prefix: readPrefix, compaction, lastThinking } = prepared
+  const prefix = readPrefix()
+  state.walker.remember(prefix.end)
   const display = body.thinking?.display ?? model.displayDefault
   return sealThinking(
     {
       blocks,
-      mark: { system: walk.system, tools: walk.tools, messages: walk.end.chain },
+      mark: { system: prefix.system, tools: prefix.tools, messages: prefix.end.chain },
       model: model.id,
       organization: scope.organization,
       response: call.id,
       previous: lastThinking,
-      behind: compaction?.seal?.id ?? null,
+      behind: compaction?.signed?.id ?? null,
       display: display === 'omitted' ? 'omitted' : 'summarized',
     },
-    world.sealer,
-    world.ids,
+    state.signer,
+    state.ids,
   )
 }
 
 /** Deletions affect only what was read from the cache. `deleted` is null if the extension is off. */
 function afterDeletions(
-  world: World,
+  state: World,
   { deletions, prompt, shown }: Prepared,
   { hit, split }: CacheOutcome,
 ): { readonly split: CacheSplit; readonly deleted: number | null } {
-  if (!world.settings.cachedClearing) return { split, deleted: null }
+  if (!state.settings.cachedClearing) return { split, deleted: null }
   const read = hit === null ? 0 : hit.position - prompt.starts.messages + 1
   const deleted = deletedTokens({ ...deletions, pieces: shown }, Math.max(0, read), ({ block }) =>
-    world.costOf(block),
+    state.countTokens(block),
   )
   return { split: { ...split, read: split.read - deleted }, deleted }
 }
@@ -162,8 +162,8 @@ export function replyWith(
   scripted: Reply,
   { content, stopSequence, cutInputs, ...input }: MessageInput,
 ): MadeResponse {
-  const { body, gate, applied, transformations } = prepared
-  const managed = gate.betas.has(BETA.contextManagement) || editsOf(body).length > 0
+  const { body, features, applied, transformations } = prepared
+  const managed = features.betas.has(BETA.contextManagement) || editsOf(body).length > 0
   const message: JsonObject = {
     id: call.id,
     type: 'message',
@@ -178,7 +178,7 @@ export function replyWith(
     ...(managed
       ? { context_management: editsOf(body).length > 0 ? { applied_edits: plain(applied) } : null }
       : {}),
-    ...(gate.betas.has(BETA.thinkingBinding) ? { input_transformations: plain(transformations) } : {}),
+    ...(features.betas.has(BETA.thinkingBinding) ? { input_transformations: plain(transformations) } : {}),
   }
   return {
     ...input,
@@ -212,7 +212,7 @@ export interface Iteration {
 const NO_TOKENS: CacheSplit = { read: 0, write5m: 0, write1h: 0, input: 0 }
 
 function usageOf(
-  { body, gate: { betas } }: Prepared,
+  { body, features: { betas } }: Prepared,
   compactions: readonly Iteration[],
   answer: Iteration,
   thinkingTokens: number,

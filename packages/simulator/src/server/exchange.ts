@@ -19,31 +19,31 @@ interface Exchange {
 }
 
 /** Authenticates and admits the request, lets the script answer it, and applies a fault. */
-export async function exchange(world: World, incoming: Incoming): Promise<Exchange> {
-  const entry = enter(world, incoming.headers)
-  const wanted = requestedFault(incoming.headers, world.faults)
-  const visit: Visit = {
-    number: world.log.next(),
-    requestId: world.ids.next('req'),
-    now: world.clock.now(),
+export async function exchange(state: World, incoming: Incoming): Promise<Exchange> {
+  const entry = enter(state, incoming.headers)
+  const wanted = requestedFault(incoming.headers, state.faults)
+  const request: Visit = {
+    number: state.log.next(),
+    requestId: state.ids.next('req'),
+    now: state.clock.now(),
     incoming,
     account: entry.ok ? entry.account : null,
     fault: wanted.ok ? wanted.fault : null,
   }
-  if (!entry.ok) return turnDown(world, visit, entry.error)
-  if (!wanted.ok) return turnDown(world, visit, invalid(wanted.message))
-  if (visit.fault?.type === 'status') return failOnDemand(world, visit, visit.fault)
-  if (incoming.unreadable !== undefined) return turnDown(world, visit, incoming.unreadable)
-  const admission = admit(world, incoming, entry.account)
-  if (!admission.ok) return turnDown(world, visit, admission.error)
-  if (incoming.endpoint === 'count_tokens') return count(world, visit, admission.prepared)
-  return converse(world, visit, admission)
+  if (!entry.ok) return turnDown(state, request, entry.error)
+  if (!wanted.ok) return turnDown(state, request, invalid(wanted.message))
+  if (request.fault?.type === 'status') return failOnDemand(state, request, request.fault)
+  if (incoming.unreadable !== undefined) return turnDown(state, request, incoming.unreadable)
+  const admission = admit(state, incoming, entry.account)
+  if (!admission.ok) return turnDown(state, request, admission.error)
+  if (incoming.endpoint === 'count_tokens') return count(state, request, admission.prepared)
+  return converse(state, request, admission)
 }
 
 /** A status fault replaces the answer, so the request is not validated. */
-function failOnDemand(world: World, visit: Visit, fault: Fault): Exchange {
-  const answer = applyFault(jsonAnswer(200, '', headersFor(world, visit)), fault, visit.requestId)
-  return logged(world, visit, { answer, error: failureOf(answer, fault) })
+function failOnDemand(state: World, request: Visit, fault: Fault): Exchange {
+  const answer = applyFault(jsonAnswer(200, '', headersFor(state, request)), fault, request.requestId)
+  return logged(state, request, { answer, error: failureOf(answer, fault) })
 }
 
 /** The error of a status fault for the request log: its own message, if it has one. */
@@ -54,72 +54,75 @@ function failureOf(answer: Answer, fault: Fault | null): { type: string; message
   return { type: 'fault', message: message ?? otherwise }
 }
 
-function turnDown(world: World, visit: Visit, error: Refusal): Exchange {
-  const answer = errorAnswer(error, visit.requestId, headersFor(world, visit))
+function turnDown(state: World, request: Visit, error: Refusal): Exchange {
+  const answer = errorAnswer(error, request.requestId, headersFor(state, request))
   const { type, message } = error
-  return logged(world, visit, { answer: faulted(answer, visit), error: { type, message } })
+  return logged(state, request, { answer: faulted(answer, request), error: { type, message } })
 }
 
-function count(world: World, visit: Visit, prepared: Prepared): Exchange {
+function count(state: World, request: Visit, prepared: Prepared): Exchange {
   const { body, tokens, originalTokens } = prepared
   const edited =
     body.context_management == null ? {} : { context_management: { original_input_tokens: originalTokens } }
   const text = JSON.stringify({ input_tokens: tokens, ...edited })
-  const answer = jsonAnswer(200, text, headersFor(world, visit))
-  return logged(world, visit, { answer: faulted(answer, visit), error: null, counted: tokens })
+  const answer = jsonAnswer(200, text, headersFor(state, request))
+  return logged(state, request, { answer: faulted(answer, request), error: null, counted: tokens })
 }
 
-function logged(world: World, visit: Visit, outcome: Outcome): Exchange {
-  const record = recordOf(world, visit, outcome)
-  world.log.add(record)
-  world.settings.onRequest(record)
+function logged(state: World, request: Visit, outcome: Outcome): Exchange {
+  const record = recordOf(state, request, outcome)
+  state.log.add(record)
+  state.settings.onRequest(record)
   return { answer: outcome.answer, begin: () => undefined }
 }
 
 /** Cache entries, diagnostics, threads and rate limits take effect when the answer begins. */
-async function converse(world: World, visit: Visit, admitted: Admitted): Promise<Exchange> {
+async function converse(state: World, request: Visit, admitted: Admitted): Promise<Exchange> {
   const { prepared, thread, continues } = admitted
-  const { scope, body, model, gate, sentPrompt: prompt } = prepared
-  const diagnosed = { scope, body, model, betas: gate.betas, prompt, now: visit.now }
-  const diagnosis = world.diagnostics.diagnose(diagnosed)
-  const id = world.ids.next('msg')
-  const { number, now, incoming } = visit
-  const made = await attempt(world, prepared, { id, number, now, headers: incoming.headers, diagnosis })
-  if ('status' in made) {
-    world.threads.release(continues)
-    return turnDown(world, visit, made)
+  const { scope, body, model, features, sentPrompt: prompt } = prepared
+  const diagnosed = { scope, body, model, betas: features.betas, prompt, now: request.now }
+  const diagnosis = state.diagnostics.diagnose(diagnosed)
+  const id = state.ids.next('msg')
+  const { number, now, incoming } = request
+  const response = await attempt(state, prepared, { id, number, now, headers: incoming.headers, diagnosis })
+  if ('status' in response) {
+    state.threads.release(continues)
+    return turnDown(state, request, response)
   }
-  const struck = { ...visit, fault: visit.fault ?? made.fault }
-  const answer = faulted(answerOf(world, visit, made, prepared), struck)
+  const struck = { ...request, fault: request.fault ?? response.fault }
+  const answer = faulted(answerOf(state, request, response, prepared), struck)
   if (answer.status !== 200) {
-    world.threads.release(continues)
-    return logged(world, struck, { answer, error: failureOf(answer, struck.fault) })
+    state.threads.release(continues)
+    return logged(state, struck, { answer, error: failureOf(answer, struck.fault) })
   }
-  const { analysis, seen } = analyse(world, prepared, made.cache, visit)
-  const state = { begun: false }
-  world.log.see({ ...seen, begun: () => state.begun })
-  recordResponse(world, struck, { prepared, made, id, analysis, answer })
+  const { analysis, seen } = analyse(state, prepared, response.cache, request)
+  const progress = { begun: false }
+  state.log.see({ ...seen, begun: () => progress.begun })
+  recordResponse(state, struck, { prepared, response, id, analysis, answer })
   return {
     answer,
     begin() {
-      state.begun = true
-      made.commit()
-      world.diagnostics.keep(id, diagnosed)
-      world.threads.keep(thread, { id, message: { role: 'assistant', content: made.reply.message.content } })
-      const { read: _free, ...charged } = made.split
-      world.limiter.spend(scope.organization, { input: sum(charged), output: made.outputTokens })
+      progress.begun = true
+      response.commit()
+      state.diagnostics.keep(id, diagnosed)
+      state.threads.keep(thread, {
+        id,
+        message: { role: 'assistant', content: response.reply.message.content },
+      })
+      const { read: _free, ...charged } = response.split
+      state.limiter.spend(scope.organization, { input: sum(charged), output: response.outputTokens })
     },
   }
 }
 
 /** The response, or status 500 if the script throws. */
-async function attempt(world: World, prepared: Prepared, call: Call): Promise<MadeResponse | Refusal> {
+async function attempt(state: World, prepared: Prepared, call: Call): Promise<MadeResponse | Refusal> {
   const { body } = prepared
   try {
-    if (body.max_tokens === 0) return warm(world, prepared, call)
-    if (isObject(body.compaction)) return await compactOnDemand(world, prepared, call)
-    if (isOverThreshold(prepared)) return await compactFirst(world, prepared, call)
-    return await answerMessage(world, prepared, call)
+    if (body.max_tokens === 0) return warm(state, prepared, call)
+    if (isObject(body.compaction)) return await compactOnDemand(state, prepared, call)
+    if (isOverThreshold(prepared)) return await compactFirst(state, prepared, call)
+    return await answerMessage(state, prepared, call)
   } catch (error) {
     return refusal(500, `The script failed: ${error instanceof Error ? error.message : String(error)}`)
   }
@@ -133,23 +136,23 @@ function faulted(answer: Answer, { fault, requestId }: Visit): Answer {
   return fault === null ? answer : applyFault(answer, fault, requestId)
 }
 
-function answerOf(world: World, visit: Visit, made: MadeResponse, prepared: Prepared): Answer {
-  const { firstByteMs, deltaSize } = world.settings
-  const startMs = (made.delays.startMs ?? 0) + firstByteMs
-  return encodeReply(made.reply, {
+function answerOf(state: World, request: Visit, response: MadeResponse, prepared: Prepared): Answer {
+  const { firstByteMs, deltaSize } = state.settings
+  const startMs = (response.delays.startMs ?? 0) + firstByteMs
+  return encodeReply(response.reply, {
     stream: prepared.body.stream === true,
     deltaSize,
-    delays: { ...made.delays, startMs },
-    headers: headersFor(world, visit),
+    delays: { ...response.delays, startMs },
+    headers: headersFor(state, request),
   })
 }
 
-function headersFor(world: World, { requestId, account }: Visit): Answer['headers'] {
+function headersFor(state: World, { requestId, account }: Visit): Answer['headers'] {
   if (account === null) return { 'request-id': requestId }
   return {
     'request-id': requestId,
     'anthropic-organization-id': account.organization,
     'anthropic-workspace-id': account.workspace,
-    ...world.limiter.headers(account.organization),
+    ...state.limiter.headers(account.organization),
   }
 }

@@ -32,7 +32,7 @@ interface Asked {
 }
 
 export async function askScript(
-  world: World,
+  state: World,
   prepared: Prepared,
   question: Question,
   { headers, number }: { readonly headers: Headers; readonly number: number },
@@ -40,7 +40,7 @@ export async function askScript(
   const { body, model } = prepared
   const inputTokens = totalTokens(question.prompt) + question.added
   const maxTokens = body.max_tokens ?? model.maxOutput
-  const written = await world.settings.script(
+  const written = await state.settings.script(
     {
       kind: question.kind,
       instructions: question.instructions,
@@ -56,8 +56,8 @@ export async function askScript(
       index: number - 1,
       turn: responsesIn(question.pieces),
       inputTokens,
-      random: world.random,
-      now: world.clock.now(),
+      random: state.random,
+      now: state.clock.now(),
     },
   )
   const reply = {
@@ -68,7 +68,7 @@ export async function askScript(
   }
   const stopSequences = question.kind === 'message' ? (body.stop_sequences ?? []) : []
   const room = Math.max(0, model.window - inputTokens)
-  return { reply, output: limitOutput(reply, { stopSequences, maxTokens, room }, world.ids) }
+  return { reply, output: limitOutput(reply, { stopSequences, maxTokens, room }, state.ids) }
 }
 
 /** Thinking of a script is sent only if the request has thinking on. */

@@ -31,7 +31,7 @@ import type { World } from './simulator-state.ts'
 
 interface ValidRequest {
   readonly body: MessagesBody
-  readonly gate: Gate
+  readonly features: Gate
   readonly model: SimulatedModel
   readonly scope: Scope
   readonly markers: Markers
@@ -53,26 +53,26 @@ export interface Prepared extends ValidRequest {
   readonly transformations: readonly Transformation[]
   readonly deletions: CacheDeletions
   readonly compaction: FoundCompaction | null
-  readonly walk: () => Walk
+  readonly prefix: () => Walk
   /** Id of the last thinking block, which new thinking follows. */
   readonly lastThinking: string | null
 }
 
 /** Fails if a compaction or thinking block is not accepted, or if the prompt is too long for the window. */
-export function prepare(world: World, request: ValidRequest): ApiResult<{ prepared: Prepared }> {
-  const { body, gate, model } = request
+export function prepare(state: World, request: ValidRequest): ApiResult<{ prepared: Prepared }> {
+  const { body, features, model } = request
   const deletions = readDeletions(piecesOf(body.messages))
   if (!deletions.ok) return deletions
   const sent = deletions.pieces
-  const compaction = readCompaction({ body, pieces: sent, betas: gate.betas }, world.sealer)
+  const compaction = readCompaction({ body, pieces: sent, betas: features.betas }, state.signer)
   if (!compaction.ok) return compaction
   const { found } = compaction
-  const walk = walkOnce(world, request, sent, found)
-  const binding = bind(world, request, { sent, found, walk })
+  const prefix = walkOnce(state, request, sent, found)
+  const binding = bind(state, request, { sent, found, prefix })
   if (!binding.ok) return binding
   const kept = withoutCleared(afterThreshold(binding.pieces, sent, found), body.messages)
-  const edited = edit(world, request, kept)
-  const prompt = buildPrompt(world.tree, { body, pieces: edited.pieces, markers: request.markers })
+  const edited = edit(state, request, kept)
+  const prompt = buildPrompt(state.tree, { body, pieces: edited.pieces, markers: request.markers })
   const tokens = totalTokens(prompt)
   const overflow = overflowOf(model, tokens, body.max_tokens)
   if (overflow !== null) return reject(overflow)
@@ -87,15 +87,15 @@ export function prepare(world: World, request: ValidRequest): ApiResult<{ prepar
       sentPrompt:
         edited.pieces === sent || body.diagnostics == null
           ? prompt
-          : buildPrompt(world.tree, { body, pieces: sent, markers: NO_MARKERS }),
-      key: keyOf(world, request, edited.pieces),
+          : buildPrompt(state.tree, { body, pieces: sent, markers: NO_MARKERS }),
+      key: keyOf(state, request, edited.pieces),
       tokens,
       originalTokens: edited.originalTokens ?? tokens,
       applied: edited.applied,
       transformations,
       deletions,
       compaction: found,
-      walk,
+      prefix,
       lastThinking,
     },
   }
@@ -103,34 +103,34 @@ export function prepare(world: World, request: ValidRequest): ApiResult<{ prepar
 
 /** Lazy, because most requests have no thinking and no signed block. */
 function walkOnce(
-  world: World,
+  state: World,
   { body }: ValidRequest,
   sent: readonly Piece[],
   found: FoundCompaction | null,
 ): () => Walk {
-  const seal = found?.seal ?? null
-  let walk: Walk | null = null
+  const signed = found?.signed ?? null
+  let prefix: Walk | null = null
   return () => {
-    walk ??= world.walker.walk(body, sent, seal === null ? null : { seal, at: 0 })
-    return walk
+    prefix ??= state.walker.track(body, sent, signed === null ? null : { signed, at: 0 })
+    return prefix
   }
 }
 
 function bind(
-  world: World,
-  { body, gate, model, scope }: ValidRequest,
+  state: World,
+  { body, features, model, scope }: ValidRequest,
   {
     sent,
     found,
-    walk,
-  }: { readonly sent: readonly Piece[]; readonly found: FoundCompaction | null; readonly walk: () => Walk },
+    prefix,
+  }: { readonly sent: readonly Piece[]; readonly found: FoundCompaction | null; readonly prefix: () => Walk },
 ): BindingOutcome {
-  const seal = found?.seal ?? null
-  const behind = seal === null ? [null] : [null, seal.id, ...seal.replaced]
+  const signed = found?.signed ?? null
+  const behind = signed === null ? [null] : [null, signed.id, ...signed.replaced]
   const { organization } = scope
-  const input = { body, pieces: sent, walk, model, organization, betas: gate.betas, behind }
-  const { sealer, walker, settings } = world
-  const ports = { sealer, walker, models: settings.models, settings: settings.binding }
+  const input = { body, pieces: sent, prefix, model, organization, betas: features.betas, behind }
+  const { signer, walker, settings } = state
+  const ports = { signer, walker, models: settings.models, settings: settings.binding }
   const outcome = checkBinding(input, ports)
   const modified = outcome.ok ? checkNewestResponse(input, ports) : null
   return modified === null ? outcome : reject(modified)
@@ -142,53 +142,53 @@ function afterThreshold(
   sent: readonly Piece[],
   found: FoundCompaction | null,
 ): readonly Piece[] {
-  const block = found?.seal === null ? sent[found.at]?.block : undefined
+  const block = found?.signed === null ? sent[found.at]?.block : undefined
   if (block === undefined) return pieces
   return pieces.slice(pieces.findIndex((piece) => piece.block === block))
 }
 
 function edit(
-  world: World,
+  state: World,
   { body, model }: ValidRequest,
   pieces: readonly Piece[],
 ): Edited & { readonly originalTokens: number | null } {
-  const frontTokens = body.context_management == null ? 0 : frontOf(world, body)
-  const { costOf } = world
-  const measure = (all: readonly Piece[]): number => frontTokens + conversationTokens(all, costOf)
-  const placeholder = world.settings.clearedPlaceholder
+  const frontTokens = body.context_management == null ? 0 : frontOf(state, body)
+  const { countTokens } = state
+  const measure = (all: readonly Piece[]): number => frontTokens + conversationTokens(all, countTokens)
+  const placeholder = state.settings.clearedPlaceholder
   const edited = applyEdits({
     body,
     pieces,
     model,
     placeholder,
     measure,
-    costOf: ({ block }) => costOf(block),
+    countTokens: ({ block }) => countTokens(block),
   })
   return { ...edited, originalTokens: edited.applied.length === 0 ? null : measure(pieces) }
 }
 
 const NO_MARKERS: Markers = { explicit: [], automatic: null }
 
-function frontOf(world: World, body: MessagesBody): number {
-  return totalTokens(buildPrompt(world.tree, { body, pieces: [], markers: NO_MARKERS }))
+function frontOf(state: World, body: MessagesBody): number {
+  return totalTokens(buildPrompt(state.tree, { body, pieces: [], markers: NO_MARKERS }))
 }
 
-function conversationTokens(pieces: readonly Piece[], costOf: (block: Block) => number): number {
+function conversationTokens(pieces: readonly Piece[], countTokens: (block: Block) => number): number {
   let tokens = 0
   let role: string | null = null
   for (const piece of pieces) {
-    tokens += costOf(piece.block) + (piece.role === role ? 0 : TURN_TOKENS)
+    tokens += countTokens(piece.block) + (piece.role === role ? 0 : TURN_TOKENS)
     role = piece.role
   }
   return tokens
 }
 
 export function keyOf(
-  world: World,
-  { scope, model, body, gate }: ValidRequest,
+  state: World,
+  { scope, model, body, features }: ValidRequest,
   pieces: readonly Piece[],
 ): CacheKey {
-  return cacheKey({ scope, model, body, pieces, betas: gate.betas, settings: world.settings.cacheKey })
+  return cacheKey({ scope, model, body, pieces, betas: features.betas, settings: state.settings.cacheKey })
 }
 
 /** The error for a prompt that exceeds the window. Clients parse these texts. */

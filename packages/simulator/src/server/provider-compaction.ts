@@ -21,9 +21,9 @@ import { keyOf, type Prepared } from './prepare-prompt.ts'
 import type { World } from './simulator-state.ts'
 
 /** A response whose only block is the signed summary; it has no block if the script wrote no summary. */
-export async function compactOnDemand(world: World, prepared: Prepared, call: Call): Promise<MadeResponse> {
-  const summary = await summarize(world, prepared, call, prepared.body.compaction?.instructions)
-  const content = summary.text === null ? [] : [signedBlock(world, prepared, summary.text)]
+export async function compactOnDemand(state: World, prepared: Prepared, call: Call): Promise<MadeResponse> {
+  const summary = await summarize(state, prepared, call, prepared.body.compaction?.instructions)
+  const content = summary.text === null ? [] : [signedBlock(state, prepared, summary.text)]
   return summarized(prepared, call, summary, content)
 }
 
@@ -59,15 +59,15 @@ export function isOverThreshold(prepared: Prepared): boolean {
 }
 
 /** A summary before the answer, or alone with `pause_after_compaction`. */
-export async function compactFirst(world: World, prepared: Prepared, call: Call): Promise<MadeResponse> {
+export async function compactFirst(state: World, prepared: Prepared, call: Call): Promise<MadeResponse> {
   const edit = thresholdEdit(prepared)
-  const summary = await summarize(world, prepared, call, edit?.instructions)
+  const summary = await summarize(state, prepared, call, edit?.instructions)
   const block: Block = { type: 'compaction', content: summary.text, encrypted_content: null }
   if (edit?.pause_after_compaction === true)
     return summarized(prepared, call, { ...summary, stopReason: 'compaction' }, [block])
   const before = { compactions: [summary.iteration], front: [block] }
-  const shown = summary.text === null ? prepared : withSummary(world, prepared, block)
-  const response = await answerMessage(world, shown, call, before)
+  const shown = summary.text === null ? prepared : withSummary(state, prepared, block)
+  const response = await answerMessage(state, shown, call, before)
   return {
     ...response,
     commit() {
@@ -78,14 +78,14 @@ export async function compactFirst(world: World, prepared: Prepared, call: Call)
 }
 
 /** The conversation replaced by the summary. */
-function withSummary(world: World, prepared: Prepared, block: Block): Prepared {
+function withSummary(state: World, prepared: Prepared, block: Block): Prepared {
   const { body } = prepared
   const pieces: readonly Piece[] = [{ role: 'assistant', message: body.messages.length, index: 0, block }]
-  const prompt = buildPrompt(world.tree, { body, pieces, markers: prepared.markers })
-  const key = keyOf(world, prepared, pieces)
-  const { walk } = prepared
-  const end = world.walker.restart(block)
-  return { ...prepared, shown: pieces, prompt, key, walk: () => ({ ...walk(), end, behindAll: end }) }
+  const prompt = buildPrompt(state.tree, { body, pieces, markers: prepared.markers })
+  const key = keyOf(state, prepared, pieces)
+  const { prefix } = prepared
+  const end = state.walker.restart(block)
+  return { ...prepared, shown: pieces, prompt, key, prefix: () => ({ ...prefix(), end, behindAll: end }) }
 }
 
 // One call of the script over the whole conversation, which yields the summary.
@@ -104,7 +104,7 @@ interface Summary {
 }
 
 async function summarize(
-  world: World,
+  state: World,
   prepared: Prepared,
   { headers, number, now }: Call,
   requested: unknown,
@@ -114,8 +114,8 @@ async function summarize(
   const added = textTokens(instructions)
   const { prompt, key, shown, model } = prepared
   const question = { kind: 'compaction', instructions, pieces: shown, prompt, added } as const
-  const cache = consult(world.store, { prompt, key, minimum: model.cacheMinimum, now, request: number })
-  const { reply, output } = await askScript(world, prepared, question, { headers, number })
+  const cache = consult(state.store, { prompt, key, minimum: model.cacheMinimum, now, request: number })
+  const { reply, output } = await askScript(state, prepared, question, { headers, number })
   const written = output.blocks
     .filter((block) => block.type === 'text')
     .map((block) => textField(block, 'text'))
@@ -139,25 +139,25 @@ function summaryIn(text: string, tagged: boolean): string {
 }
 
 /** The signed block of an on-demand compaction. */
-function signedBlock(world: World, prepared: Prepared, summary: string): Block {
-  const { model, scope, walk: walked, compaction, sent } = prepared
-  const walk = walked()
-  const before = compaction?.seal
-  world.walker.remember(walk.behindAll)
-  const seal: CompactionSeal = {
+function signedBlock(state: World, prepared: Prepared, summary: string): Block {
+  const { model, scope, prefix: readPrefix, compaction, sent } = prepared
+  const prefix = readPrefix()
+  const before = compaction?.signed
+  state.walker.remember(prefix.behindAll)
+  const signed: CompactionSeal = {
     kind: 'compaction',
-    id: world.ids.next('cmp'),
+    id: state.ids.next('cmp'),
     organization: scope.organization,
     content: digest(summary),
     toolChanges: digest(JSON.stringify([])),
     preserves: model.binding === 'prefix',
-    system: walk.system,
-    tools: walk.tools,
-    messages: walk.behindAll.chain,
+    system: prefix.system,
+    tools: prefix.tools,
+    messages: prefix.behindAll.chain,
     lastRole: lastRole(sent),
     replaced: before === null || before === undefined ? [] : [before.id, ...before.replaced],
   }
-  return { type: 'compaction', content: summary, signature: world.sealer.seal(seal) }
+  return { type: 'compaction', content: summary, signature: state.signer.sign(signed) }
 }
 
 function lastRole(sent: Prepared['sent']): string {

@@ -37,7 +37,7 @@ export interface Outcome {
 
 /** The record of a request that got no response of the model: refused, failed by a fault, or only counted. */
 export function recordOf(
-  world: World,
+  state: World,
   { number, requestId, now, incoming, account, fault }: Visit,
   { answer, error, counted = null }: Outcome,
 ): RequestRecord {
@@ -48,7 +48,7 @@ export function recordOf(
     requestId,
     messageId: null,
     at: new Date(now).toISOString(),
-    durationMs: world.clock.now() - now,
+    durationMs: state.clock.now() - now,
     endpoint: endpoint === 'messages' ? '/v1/messages' : '/v1/messages/count_tokens',
     organization: account?.organization ?? null,
     workspace: account?.workspace ?? null,
@@ -73,29 +73,29 @@ export function recordOf(
 
 interface Answered {
   readonly prepared: Prepared
-  readonly made: MadeResponse
+  readonly response: MadeResponse
   readonly id: string
   readonly analysis: CacheAnalysis
   readonly answer: Answer
 }
 
 /** Adds the record of an answered request to the log and calls `onRequest`. */
-export function recordResponse(world: World, visit: Visit, answered: Answered): void {
-  const { prepared, made, id, analysis, answer } = answered
-  const compactions = made.summaries.map(figuresOf)
+export function recordResponse(state: World, request: Visit, answered: Answered): void {
+  const { prepared, response, id, analysis, answer } = answered
+  const compactions = response.summaries.map(figuresOf)
   const record: RequestRecord = {
-    ...recordOf(world, visit, { answer, error: null }),
+    ...recordOf(state, request, { answer, error: null }),
     messageId: id,
-    stopReason: made.stopReason,
-    usage: [...compactions, figuresOf(made)].reduce(plus),
-    cost: costOf(made.usage, prepared.model.prices),
+    stopReason: response.stopReason,
+    usage: [...compactions, figuresOf(response)].reduce(plus),
+    cost: costOf(response.usage, prepared.model.prices),
     cache: analysis,
     appliedEdits: prepared.applied,
     transformations: prepared.transformations,
     compactions,
   }
-  world.log.add(record)
-  world.settings.onRequest(record)
+  state.log.add(record)
+  state.settings.onRequest(record)
 }
 
 function figuresOf({ split, outputTokens: output }: Iteration): TokenFigures {

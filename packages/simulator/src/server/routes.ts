@@ -23,45 +23,45 @@ type AppContext = Context<{ Bindings: Bindings }>
 
 export type App = Hono<{ Bindings: Bindings }>
 
-export function createApp(world: World): App {
+export function createApp(state: World): App {
   const app: App = new Hono()
-  app.post('/v1/messages', (context) => answer(world, context, 'messages'))
-  app.post('/v1/messages/count_tokens', (context) => answer(world, context, 'count_tokens'))
+  app.post('/v1/messages', (context) => answer(state, context, 'messages'))
+  app.post('/v1/messages/count_tokens', (context) => answer(state, context, 'count_tokens'))
   app.get('/v1/models', (context) => {
-    const error = unknownCaller(world, context)
-    if (error !== null) return sendRefusal(world, error)
-    return context.json(modelPage(world.settings.models.all, context.req.query(), betas(context)))
+    const error = unknownCaller(state, context)
+    if (error !== null) return sendRefusal(state, error)
+    return context.json(modelPage(state.settings.models.all, context.req.query(), betas(context)))
   })
   app.get('/v1/models/:id', (context) => {
-    const error = unknownCaller(world, context)
-    if (error !== null) return sendRefusal(world, error)
+    const error = unknownCaller(state, context)
+    if (error !== null) return sendRefusal(state, error)
     const id = context.req.param('id')
-    const model = world.settings.models.find(id)
-    if (model === undefined) return sendRefusal(world, refusal(404, `model: ${id}`))
+    const model = state.settings.models.find(id)
+    if (model === undefined) return sendRefusal(state, refusal(404, `model: ${id}`))
     return context.json(modelView(model, betas(context)))
   })
-  app.route('/_simulator', controlRoutes(world))
+  app.route('/_simulator', controlRoutes(state))
   app.onError((error) => {
     if (error instanceof BrokenConnection) throw error
-    return sendRefusal(world, refusal(500, `The simulator failed: ${error.message}`))
+    return sendRefusal(state, refusal(500, `The simulator failed: ${error.message}`))
   })
   app.all('*', (context) =>
     // Some clients send HEAD first, to test the connection.
-    context.req.method === 'HEAD' ? context.body(null, 200) : sendRefusal(world, notFound(context)),
+    context.req.method === 'HEAD' ? context.body(null, 200) : sendRefusal(state, notFound(context)),
   )
   return app
 }
 
-async function answer(world: World, context: AppContext, endpoint: Endpoint): Promise<Response> {
+async function answer(state: World, context: AppContext, endpoint: Endpoint): Promise<Response> {
   const { raw } = context.req
   const body = await readBody(raw)
   const read = body.ok
     ? { value: body.value, bodyBytes: body.bytes }
     : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), unreadable: body.error }
   const incoming = { endpoint, headers: headersOf(context), ...read }
-  const { answer: made, begin } = await exchange(world, incoming)
+  const { answer: made, begin } = await exchange(state, incoming)
   const { connection = null, signal = raw.signal } = context.env ?? {}
-  return send(made, { clock: world.clock, signal, begin, connection })
+  return send(made, { clock: state.clock, signal, begin, connection })
 }
 
 function headersOf(context: AppContext): Headers {
@@ -72,8 +72,8 @@ function betas(context: AppContext): ReadonlySet<string> {
   return betasOf(context.req.header('anthropic-beta'))
 }
 
-function unknownCaller(world: World, context: AppContext): Refusal | null {
-  const identity = identify(headersOf(context), world.settings.accounts)
+function unknownCaller(state: World, context: AppContext): Refusal | null {
+  const identity = identify(headersOf(context), state.settings.accounts)
   return identity.ok ? null : identity.error
 }
 
@@ -84,11 +84,11 @@ function notFound(context: AppContext): Refusal {
   return POSTED.has(path) ? refusal(405, `Method ${method} is not allowed`) : refusal(404, 'Not Found')
 }
 
-function sendRefusal(world: World, error: Refusal): Promise<Response> {
-  const requestId = world.ids.next('req')
+function sendRefusal(state: World, error: Refusal): Promise<Response> {
+  const requestId = state.ids.next('req')
   const answer = errorAnswer(error, requestId, { 'request-id': requestId })
   const { signal } = new AbortController()
-  return send(answer, { clock: world.clock, signal, begin: () => undefined, connection: null })
+  return send(answer, { clock: state.clock, signal, begin: () => undefined, connection: null })
 }
 
 // `GET /v1/models`
@@ -165,33 +165,33 @@ function modelView(model: SimulatedModel, betas: ReadonlySet<string>): object {
 
 // The simulator's own endpoints: looking at requests, asking for faults, moving the clock, starting over.
 
-function controlRoutes(world: World): Hono {
+function controlRoutes(state: World): Hono {
   const routes = new Hono()
   routes.get('/', (context) =>
     context.json({
-      requests: world.log.count,
-      cache_entries: world.store.size,
-      prompt_bytes: world.tree.bytes,
-      faults_waiting: world.faults.waiting.length,
-      now: new Date(world.clock.now()).toISOString(),
+      requests: state.log.count,
+      cache_entries: state.store.size,
+      prompt_bytes: state.tree.bytes,
+      faults_waiting: state.faults.waiting.length,
+      now: new Date(state.clock.now()).toISOString(),
     }),
   )
   routes.get('/requests', (context) => {
     const after = Number(context.req.query('after') ?? 0)
     const limit = Number(context.req.query('limit') ?? Number.POSITIVE_INFINITY)
-    const requests = world.log.records.filter((record) => record.number > after).slice(-limit)
+    const requests = state.log.records.filter((record) => record.number > after).slice(-limit)
     return context.json({ requests })
   })
   routes.get('/requests/:number', (context) => {
     const number = Number(context.req.param('number'))
-    const found = world.log.records.find((record) => record.number === number)
+    const found = state.log.records.find((record) => record.number === number)
     return found === undefined ? context.json({ error: `no request ${number}` }, 404) : context.json(found)
   })
   routes.delete('/requests', (context) => {
-    world.log.clear()
+    state.log.clear()
     return context.body(null, 204)
   })
-  routes.get('/faults', (context) => context.json({ waiting: world.faults.waiting }))
+  routes.get('/faults', (context) => context.json({ waiting: state.faults.waiting }))
   routes.post('/faults', async (context) => {
     const body = readFaults(await context.req.text())
     if (!body.ok) return context.json({ error: body.message }, 400)
@@ -200,22 +200,22 @@ function controlRoutes(world: World): Hono {
     const wrong = readings.find((reading) => !reading.ok)
     if (wrong !== undefined && !wrong.ok)
       return context.json({ error: wrong.problems.map(problemText).join('; ') }, 400)
-    for (const reading of readings) if (reading.ok) world.faults.add(reading.value)
-    return context.json({ waiting: world.faults.waiting })
+    for (const reading of readings) if (reading.ok) state.faults.add(reading.value)
+    return context.json({ waiting: state.faults.waiting })
   })
   routes.delete('/faults', (context) => {
-    world.faults.clear()
+    state.faults.clear()
     return context.body(null, 204)
   })
   routes.post('/clock', async (context) => {
     const given: unknown = jsonIn(await context.req.text())
     const ms = isObject(given) ? given.advance_ms : undefined
     if (typeof ms !== 'number') return context.json({ error: 'advance_ms must be a number' }, 400)
-    world.clock.shift(ms)
-    return context.json({ now: new Date(world.clock.now()).toISOString() })
+    state.clock.shift(ms)
+    return context.json({ now: new Date(state.clock.now()).toISOString() })
   })
   routes.delete('/cache', (context) => {
-    world.store.clear()
+    state.store.clear()
     return context.body(null, 204)
   })
   return routes

@@ -26,7 +26,7 @@ export interface World {
   readonly clock: ShiftedClock
   readonly ids: Ids
   readonly random: () => number
-  readonly sealer: Sealer
+  readonly signer: Sealer
   readonly tree: PromptTree
   readonly walker: PrefixWalker
   readonly store: CacheStore
@@ -37,40 +37,41 @@ export interface World {
   /** Faults for requests to come. */
   readonly faults: FaultSchedule
   /** Tokens of a block in a message. */
-  readonly costOf: (block: Block) => number
+  readonly countTokens: (block: Block) => number
 }
 
 export function createWorld(settings: Settings): World {
   const clock = shiftedClock(settings.clock)
-  const sealer = createSealer(settings.seed)
-  const costOf = (block: Block): number => blockTokens(block, (thinking) => thinkingTokens(thinking, sealer))
+  const signer = createSealer(settings.seed)
+  const countTokens = (block: Block): number =>
+    blockTokens(block, (thinking) => thinkingTokens(thinking, signer))
   const maxBytes = settings.keepPromptBytes
   return {
     settings,
     clock,
     ids: seededIds(settings.seed),
     random: seededRandom(settings.seed),
-    sealer,
-    tree: createPromptTree({ maxBytes, costOf: countTokensAt }),
-    walker: createPrefixWalker(createPromptTree({ maxBytes, costOf: () => 0 })),
+    signer,
+    tree: createPromptTree({ maxBytes, countTokens: countTokensAt }),
+    walker: createPrefixWalker(createPromptTree({ maxBytes, countTokens: () => 0 })),
     store: createCacheStore(),
     threads: createThreads(),
     diagnostics: createDiagnostics(),
     limiter: createRateLimiter(settings.limits, clock),
     log: createRequestLog(settings.keepRequests),
     faults: createFaultSchedule(),
-    costOf,
+    countTokens,
   }
 
   function countTokensAt(block: Block, zone: Zone, before: Zone | null): number {
     if (zone === 'tools' || (zone === 'system' && block.type !== 'text')) return toolTokens(block)
-    if (zone === 'system') return costOf(block)
-    return costOf(block) + (zone === before ? 0 : TURN_TOKENS)
+    if (zone === 'system') return countTokens(block)
+    return countTokens(block) + (zone === before ? 0 : TURN_TOKENS)
   }
 }
 
-function thinkingTokens(block: Block, sealer: Sealer): number {
-  const seal = openSeal(block, sealer)
-  if (seal !== null) return seal.tokens
+function thinkingTokens(block: Block, signer: Sealer): number {
+  const signed = openSeal(block, signer)
+  if (signed !== null) return signed.tokens
   return textTokens(typeof block.thinking === 'string' ? block.thinking : '')
 }

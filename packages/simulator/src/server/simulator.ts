@@ -32,8 +32,8 @@ export interface Simulator {
  * simulator.queueFaults({ type: 'status', status: 529 })
  */
 export function createSimulator(options: SimulatorOptions = {}): Simulator {
-  const world = createWorld(settingsOf(options))
-  const app: App = createApp(world)
+  const state = createWorld(settingsOf(options))
+  const app: App = createApp(state)
   return {
     async fetch(input, init) {
       const signal = init?.signal ?? (input instanceof Request ? input.signal : null)
@@ -44,12 +44,12 @@ export function createSimulator(options: SimulatorOptions = {}): Simulator {
     },
     handle: (request, bindings = {}) => app.fetch(request, bindings),
     get requests() {
-      return world.log.records
+      return state.log.records
     },
     queueFaults: (...faults) => {
-      world.faults.add(...faults.map((fault) => ({ fault })))
+      state.faults.add(...faults.map((fault) => ({ fault })))
     },
-    advance: (ms) => world.clock.shift(ms),
+    advance: (ms) => state.clock.shift(ms),
   }
 }
 

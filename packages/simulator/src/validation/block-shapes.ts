@@ -127,7 +127,7 @@ const toolResult = object({
   ),
   is_error: optional(flag),
   toolset_name: optional(nullable(text())),
-  cache_reference: conditional(text(), (gate) => gate.cachedClearing),
+  cache_reference: conditional(text(), (features) => features.cachedClearing),
 })
 
 const toolUse = object({
@@ -192,11 +192,11 @@ const cacheEdits = object({
   ),
 })
 
-const hasToolChanges = (gate: Gate): boolean =>
-  gate.betas.has(BETA.toolChanges) || gate.betas.has(BETA.inlineTools)
-const hasCompaction = (gate: Gate): boolean =>
-  gate.betas.has(BETA.thresholdCompaction) || gate.betas.has(BETA.onDemandCompaction)
-const hasMcp = (gate: Gate): boolean => hasFamily(gate.betas, 'mcp-client-')
+const hasToolChanges = (features: Gate): boolean =>
+  features.betas.has(BETA.toolChanges) || features.betas.has(BETA.inlineTools)
+const hasCompaction = (features: Gate): boolean =>
+  features.betas.has(BETA.thresholdCompaction) || features.betas.has(BETA.onDemandCompaction)
+const hasMcp = (features: Gate): boolean => hasFamily(features.betas, 'mcp-client-')
 
 /** The blocks of messages of any role. Which role may hold which block is checked in `role-rules.ts`. */
 export const BLOCK_TAGS: Readonly<Record<string, Tag>> = {
@@ -218,12 +218,12 @@ export const BLOCK_TAGS: Readonly<Record<string, Tag>> = {
   text_editor_code_execution_tool_result: { shape: serverResult },
   tool_search_tool_result: { shape: serverResult },
   container_upload: { shape: object({ type: typed, file_id: required(text()), cache_control: marked }) },
-  advisor_tool_result: { shape: serverResult, open: (gate) => gate.betas.has(BETA.advisor) },
+  advisor_tool_result: { shape: serverResult, open: (features) => features.betas.has(BETA.advisor) },
   mcp_tool_use: { shape: mcpToolUse, open: hasMcp },
   mcp_tool_result: { shape: mcpResult, open: hasMcp },
   mcp_tool_listing: {
     shape: object({ type: typed, mcp_server_name: required(text()), tools: required(list(dictionary)) }),
-    open: (gate) => gate.betas.has(BETA.mcpListing),
+    open: (features) => features.betas.has(BETA.mcpListing),
   },
   compaction: { shape: compaction, open: hasCompaction },
   tool_addition: { shape: toolChange, open: hasToolChanges },
@@ -235,7 +235,7 @@ export const BLOCK_TAGS: Readonly<Record<string, Tag>> = {
       to: required(dictionary),
       trigger: optional(anything),
     }),
-    open: (gate) => gate.betas.has(BETA.fallback),
+    open: (features) => features.betas.has(BETA.fallback),
   },
-  cache_edits: { shape: cacheEdits, open: (gate) => gate.cachedClearing },
+  cache_edits: { shape: cacheEdits, open: (features) => features.cachedClearing },
 }

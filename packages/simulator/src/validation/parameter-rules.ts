@@ -35,10 +35,10 @@ function effortRank({ body, model }: CheckedRequest): number {
   return EFFORTS.findIndex((effort) => effort === (requested ?? model.defaultEffort))
 }
 
-export const thinkingBudget: Rule = ({ body, gate }) => {
+export const thinkingBudget: Rule = ({ body, features }) => {
   const budget = body.thinking?.budget_tokens
   if (typeof budget !== 'number' || body.max_tokens === undefined || body.max_tokens === 0) return null
-  if (budget < body.max_tokens || gate.betas.has(BETA.interleavedThinking)) return null
+  if (budget < body.max_tokens || features.betas.has(BETA.interleavedThinking)) return null
   return invalid(
     '`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size',
   )
@@ -163,8 +163,8 @@ export const stopSequences: Rule = ({ body }) => {
 }
 
 /** Blocks that API version 2026-10-21 no longer accepts. Top-level fields it removed are handled by the shape. */
-export const newerVersion: Rule = ({ pieces, gate }) => {
-  if (gate.version === '2023-06-01') return null
+export const newerVersion: Rule = ({ pieces, features }) => {
+  if (features.version === '2023-06-01') return null
   for (const piece of pieces) {
     const gone = whatIsGone(piece)
     if (gone !== null) return invalid(`${pathOf(piece)}${gone}`)

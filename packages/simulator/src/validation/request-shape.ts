@@ -31,8 +31,8 @@ const TOOL_NAME: RegExp = /^[a-zA-Z0-9_-]{1,128}$/
 const objectType = object({ type: required(literal('object')) })
 
 /** Only `type` is checked: the rest is JSON schema, whose fields are open. */
-const inputSchema: Shape = (value, gate) =>
-  isObject(value) ? objectType({ type: value.type }, gate) : dictionary(value, gate)
+const inputSchema: Shape = (value, features) =>
+  isObject(value) ? objectType({ type: value.type }, features) : dictionary(value, features)
 
 const custom = object({
   type: optional(nullable(literal('custom'))),
@@ -136,8 +136,8 @@ const messageFields = object({
 })
 
 /** `content` may be missing only in a system message, which can carry a setting instead. */
-const message: Shape = (value, gate) => {
-  const found = messageFields(value, gate)
+const message: Shape = (value, features) => {
+  const found = messageFields(value, features)
   if (found !== null || !isObject(value)) return found
   if (value.content === undefined && value.role !== 'system')
     return inside('content', misfit('Field required'))
@@ -145,10 +145,10 @@ const message: Shape = (value, gate) => {
 }
 
 /** `updates` needs a beta, and the error does not name it as a choice. */
-const thinkingDisplay: Shape = (value, gate) =>
-  value === 'updates' && gate.betas.has(BETA.thinkingUpdates)
+const thinkingDisplay: Shape = (value, features) =>
+  value === 'updates' && features.betas.has(BETA.thinkingUpdates)
     ? null
-    : nullable(literal('summarized', 'omitted'))(value, gate)
+    : nullable(literal('summarized', 'omitted'))(value, features)
 
 const blockBinding = underBeta(
   [BETA.thinkingBinding],
@@ -199,7 +199,7 @@ const amount = (type: string, least = 0): Shape =>
 const edits = list(
   tagged({
     clear_tool_uses_20250919: {
-      open: (gate) => gate.betas.has(BETA.contextManagement),
+      open: (features) => features.betas.has(BETA.contextManagement),
       shape: object({
         type: typed,
         trigger: optional(
@@ -212,16 +212,16 @@ const edits = list(
         clear_at_least: optional(nullable(amount('input_tokens', 1))),
         exclude_tools: optional(nullable(list(text()))),
         clear_tool_inputs: optional(
-          nullable((value, gate) => (typeof value === 'boolean' ? null : list(text())(value, gate))),
+          nullable((value, features) => (typeof value === 'boolean' ? null : list(text())(value, features))),
         ),
       }),
     },
     clear_thinking_20251015: {
-      open: (gate) => gate.betas.has(BETA.contextManagement),
+      open: (features) => features.betas.has(BETA.contextManagement),
       shape: object({ type: typed, keep: optional(keepThinking) }),
     },
     compact_20260112: {
-      open: (gate) => gate.betas.has(BETA.thresholdCompaction),
+      open: (features) => features.betas.has(BETA.thresholdCompaction),
       shape: object({
         type: typed,
         trigger: optional(nullable(amount('input_tokens', 1))),
@@ -232,12 +232,12 @@ const edits = list(
   }),
 )
 
-function keepThinking(value: unknown, gate: Parameters<Shape>[1]): ReturnType<Shape> {
+function keepThinking(value: unknown, features: Parameters<Shape>[1]): ReturnType<Shape> {
   if (value === 'all') return null
   return tagged({
     thinking_turns: { shape: amount('thinking_turns', 1) },
     all: { shape: object({ type: typed }) },
-  })(value, gate)
+  })(value, features)
 }
 
 const thread = nullable(
@@ -249,10 +249,11 @@ const thread = nullable(
 
 // The bodies.
 
-const oldVersionOnly = (shape: Shape): Field => conditional(shape, (gate) => gate.version === '2023-06-01')
+const oldVersionOnly = (shape: Shape): Field =>
+  conditional(shape, (features) => features.version === '2023-06-01')
 
 const familyOnly = (family: string, shape: Shape): Field =>
-  conditional(shape, (gate) => hasFamily(gate.betas, family))
+  conditional(shape, (features) => hasFamily(features.betas, family))
 
 const shared: Readonly<Record<string, Field>> = {
   model: required(text({ min: 1, max: 256 })),

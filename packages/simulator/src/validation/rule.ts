@@ -8,7 +8,7 @@ import type { Gate } from './shape.ts'
 
 export interface CheckedRequest {
   readonly body: MessagesBody
-  readonly gate: Gate
+  readonly features: Gate
   readonly model: SimulatedModel
   readonly endpoint: 'messages' | 'count_tokens'
   readonly settings: RuleSettings

@@ -20,13 +20,13 @@ interface Misfit {
   readonly message: string
 }
 
-export type Shape = (value: unknown, gate: Gate) => Misfit | null
+export type Shape = (value: unknown, features: Gate) => Misfit | null
 
 export interface Field {
   readonly shape: Shape
   readonly required: boolean
   /** Where this returns false the field is rejected as unknown. */
-  readonly open?: (gate: Gate) => boolean
+  readonly open?: (features: Gate) => boolean
 }
 
 export function misfit(message: string): Misfit {
@@ -52,32 +52,32 @@ export function optional(shape: Shape): Field {
 }
 
 /** An optional field that is rejected as unknown unless `open` returns true. */
-export function conditional(shape: Shape, open: (gate: Gate) => boolean): Field {
+export function conditional(shape: Shape, open: (features: Gate) => boolean): Field {
   return { shape, required: false, open }
 }
 
 /** An optional field that is rejected as unknown unless the request has one of these betas. */
 export function underBeta(betas: readonly string[], shape: Shape): Field {
-  return conditional(shape, (gate) => betas.some((beta) => gate.betas.has(beta)))
+  return conditional(shape, (features) => betas.some((beta) => features.betas.has(beta)))
 }
 
 export function nullable(shape: Shape): Shape {
-  return (value, gate) => (value === null ? null : shape(value, gate))
+  return (value, features) => (value === null ? null : shape(value, features))
 }
 
 export function object(fields: Readonly<Record<string, Field>>): Shape {
   const known = new Map(Object.entries(fields))
   const needed = [...known].filter(([, field]) => field.required).map(([name]) => name)
-  return (value, gate) => {
+  return (value, features) => {
     if (!isObject(value)) return misfit('Input should be a valid dictionary')
     for (const name of needed) {
       if (value[name] === undefined) return inside(name, misfit('Field required'))
     }
     for (const name in value) {
       const field = known.get(name)
-      if (field === undefined || (field.open !== undefined && !field.open(gate)))
+      if (field === undefined || (field.open !== undefined && !field.open(features)))
         return inside(name, misfit('Extra inputs are not permitted'))
-      const found = field.shape(value[name], gate)
+      const found = field.shape(value[name], features)
       if (found !== null) return inside(name, found)
     }
     return null
@@ -85,14 +85,14 @@ export function object(fields: Readonly<Record<string, Field>>): Shape {
 }
 
 export function list(item: Shape, limits: { readonly min?: number; readonly max?: number } = {}): Shape {
-  return (value, gate) => {
+  return (value, features) => {
     if (!Array.isArray(value)) return misfit('Input should be a valid list')
     if (value.length < (limits.min ?? 0))
       return misfit(`List should have at least ${limits.min} item after validation, not ${value.length}`)
     if (value.length > (limits.max ?? Number.POSITIVE_INFINITY))
       return misfit(`List should have at most ${limits.max} items after validation, not ${value.length}`)
     for (let index = 0; index < value.length; index += 1) {
-      const found = item(value[index], gate)
+      const found = item(value[index], features)
       if (found !== null) return inside(String(index), found)
     }
     return null
@@ -101,33 +101,33 @@ export function list(item: Shape, limits: { readonly min?: number; readonly max?
 
 /** Any string, or a value of the other shape. */
 export function textOr(shape: Shape): Shape {
-  return (value, gate) => (typeof value === 'string' ? null : shape(value, gate))
+  return (value, features) => (typeof value === 'string' ? null : shape(value, features))
 }
 
 export interface Tag {
   readonly shape: Shape
-  readonly open?: (gate: Gate) => boolean
+  readonly open?: (features: Gate) => boolean
 }
 
 /** One of several shapes, selected by the field `type`, whose value becomes part of the path. */
 export function tagged(tags: Readonly<Record<string, Tag>>, whenAbsent?: string): Shape {
   const known = new Map(Object.entries(tags))
-  return (value, gate) => {
+  return (value, features) => {
     if (!isObject(value)) return misfit('Input should be a valid dictionary')
     const type = value.type ?? whenAbsent
     if (type === undefined) return inside('type', misfit('Field required'))
     const tag = typeof type === 'string' ? known.get(type) : undefined
-    if (tag === undefined || (tag.open !== undefined && !tag.open(gate)))
+    if (tag === undefined || (tag.open !== undefined && !tag.open(features)))
       return misfit(
-        `Input tag '${String(type)}' found using 'type' does not match any of the expected tags: ${expected(known, gate)}`,
+        `Input tag '${String(type)}' found using 'type' does not match any of the expected tags: ${expected(known, features)}`,
       )
-    const found = tag.shape(value, gate)
+    const found = tag.shape(value, features)
     return found === null ? null : inside(String(type), found)
   }
 }
 
-function expected(known: ReadonlyMap<string, Tag>, gate: Gate): string {
-  const open = [...known].filter(([, tag]) => tag.open === undefined || tag.open(gate))
+function expected(known: ReadonlyMap<string, Tag>, features: Gate): string {
+  const open = [...known].filter(([, tag]) => tag.open === undefined || tag.open(features))
   return open.map(([name]) => `'${name}'`).join(', ')
 }
 

@@ -178,7 +178,7 @@ export const toolChanges: Rule = (request) => {
 /** Adds the name of an inline definition to `defined`: later references may use it. */
 function changeBreach(
   piece: Piece,
-  { model, gate }: CheckedRequest,
+  { model, features }: CheckedRequest,
   defined: Set<unknown>,
   paused: boolean,
 ): Refusal | null {
@@ -188,7 +188,7 @@ function changeBreach(
   if (paused) return invalid(`${path}: \`${type}\` blocks may not follow a paused turn`)
   if (!isObject(tool)) return null
   if (tool.type === 'tool_definition') {
-    if (!gate.betas.has(BETA.inlineTools) || type === 'tool_removal')
+    if (!features.betas.has(BETA.inlineTools) || type === 'tool_removal')
       return invalid(
         `${path}.${type}.tool: Input tag 'tool_definition' found using 'type' does not match any of the expected tags`,
       )

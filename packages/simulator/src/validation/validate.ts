@@ -107,13 +107,13 @@ export type Endpoint = CheckedRequest['endpoint']
 /** Checks that the body has the shape of a request to this endpoint and names a known model. */
 export function checkShape(
   value: unknown,
-  gate: Gate,
+  features: Gate,
   endpoint: Endpoint,
   models: ModelTable,
 ): ApiResult<{ body: MessagesBody; model: SimulatedModel }> {
-  const gated = ungatedParameter(value, gate)
+  const gated = ungatedParameter(value, features)
   if (gated !== null) return reject(gated)
-  const found = (endpoint === 'messages' ? createBody : countBody)(value, gate)
+  const found = (endpoint === 'messages' ? createBody : countBody)(value, features)
   if (found !== null) return reject(invalid(describe(found)))
   // The cast holds because the shape has just been checked.
   const body = value as MessagesBody
@@ -122,13 +122,13 @@ export function checkShape(
 }
 
 /** Two parameters have their own error when the beta they need is missing. */
-function ungatedParameter(value: unknown, gate: Gate): Refusal | null {
+function ungatedParameter(value: unknown, features: Gate): Refusal | null {
   if (!isObject(value)) return null
   for (const [name, beta] of [
     ['compaction', BETA.onDemandCompaction],
     ['thread', BETA.threads],
   ] as const)
-    if (name in value && value[name] !== null && !gate.betas.has(beta))
+    if (name in value && value[name] !== null && !features.betas.has(beta))
       return invalid(`${name}: this parameter requires anthropic-beta: ${beta}`)
   return null
 }

@@ -15,7 +15,7 @@ afterEach(async () => {
   served = undefined
 })
 
-async function serve(options: ServeOptions = {}): Promise<ServedSimulator> {
+async function startServer(options: ServeOptions = {}): Promise<ServedSimulator> {
   served = await serveSimulator(options)
   return served
 }
@@ -27,7 +27,7 @@ const CLIENTS = [
 
 describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
   async function connect(options: ServeOptions = {}, more: object = {}) {
-    const { url } = await serve(options)
+    const { url } = await startServer(options)
     return new Client({ apiKey: 'key', baseURL: url, maxRetries: 0, ...more })
   }
 
@@ -276,7 +276,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
 
 describe('what the clients send', () => {
   it('differs in version, key and address, and all of it is taken', async () => {
-    const { url, simulator } = await serve()
+    const { url, simulator } = await startServer()
     const body = { model: MODEL, max_tokens: 5, messages: [{ role: 'user' as const, content: 'x' }] }
     await new Newer({ apiKey: 'key', baseURL: url }).messages.create(body)
     await new Newer({ authToken: 'token', apiKey: null, baseURL: url }).beta.messages.create(body)
@@ -285,7 +285,7 @@ describe('what the clients send', () => {
   })
 
   it('works without a port', async () => {
-    const { simulator } = await serve()
+    const { simulator } = await startServer()
     const client = new Newer({
       apiKey: 'key',
       baseURL: 'http://nowhere.invalid',
@@ -306,12 +306,12 @@ describe('serving', () => {
   })
 
   it('says which port is taken', async () => {
-    const { port } = await serve()
+    const { port } = await startServer()
     await expect(serveSimulator({ port })).rejects.toMatchObject({ code: 'io-failed', details: { port } })
   })
 
   it('frees its port', async () => {
-    const { port, close } = await serve()
+    const { port, close } = await startServer()
     await close()
     served = undefined
     await new Promise<void>((resolve, reject) => {

@@ -33,12 +33,12 @@ interface BindingInput {
   readonly body: MessagesBody
   readonly pieces: readonly Piece[]
   /** Lazy, because most requests have no thinking to check. */
-  readonly prefix: () => Walk
+  readonly boundPrefix: () => Walk
   readonly model: SimulatedModel
   readonly organization: string
   readonly betas: ReadonlySet<string>
   /** Ids of the compaction block that the request begins with and of those it replaced, and null. */
-  readonly behind: readonly (string | null)[]
+  readonly compactionIds: readonly (string | null)[]
 }
 
 export interface Transformation {
@@ -127,14 +127,14 @@ function reasonAgainst(checked: Checked, input: BindingInput, ports: BindingPort
 
 function isUnchanged(
   { signed, index, last }: Checked,
-  { prefix: readPrefix, behind }: BindingInput,
+  { boundPrefix, compactionIds }: BindingInput,
 ): boolean {
-  const prefix = readPrefix()
+  const prefix = boundPrefix()
   return (
     signed.system === prefix.system &&
     signed.tools === prefix.tools &&
     signed.messages === prefix.before[index]?.chain &&
-    behind.includes(signed.behind) &&
+    compactionIds.includes(signed.behind) &&
     (last === null || last === signed.previous)
   )
 }
@@ -153,7 +153,7 @@ function mismatch(
   const header = input.betas.has(BETA.thinkingBinding)
     ? []
     : [`That setting requires the \`${BETA.thinkingBinding}\` value in the \`anthropic-beta\` header.`]
-  const changed = changeSentence({ signed, index, prefix: input.prefix(), pieces: input.pieces }, walker)
+  const changed = changeSentence({ signed, index, prefix: input.boundPrefix(), pieces: input.pieces }, walker)
   const sentences = [
     `${badSignature(piece).message}. The block is bound to a different conversation.`,
     'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".',

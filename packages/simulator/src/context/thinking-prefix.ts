@@ -26,7 +26,7 @@ export interface Walk {
   /** The prefix that new thinking is bound to: everything before the current assistant turn. */
   readonly end: PromptNode
   /** The prefix after all messages. */
-  readonly behindAll: PromptNode
+  readonly afterAll: PromptNode
 }
 
 /** A conversation whose first block is a signed compaction block. */
@@ -103,7 +103,7 @@ function walkMessages(
   pieces: readonly Piece[],
   resumption: Resumption | null,
   start: PromptNode | null,
-): Pick<Walk, 'before' | 'end' | 'behindAll'> {
+): Pick<Walk, 'before' | 'end' | 'afterAll'> {
   const before: PromptNode[] = []
   let node = tree.root
   let turn = node
@@ -122,7 +122,7 @@ function walkMessages(
     } else if (!isThinking(piece.block)) node = tree.place(node, zoneOf(piece), plain(piece.block))
     before.push(turn)
   }
-  return { before, end: role === 'assistant' ? turn : node, behindAll: node }
+  return { before, end: role === 'assistant' ? turn : node, afterAll: node }
 }
 
 /** The block of a threshold compaction: blocks before it no longer count. */

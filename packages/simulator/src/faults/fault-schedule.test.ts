@@ -16,7 +16,7 @@ const RESET: Fault = { type: 'reset' }
 function played(scheduled: readonly ScheduledFault[], requests: number): string {
   const schedule = createFaultSchedule()
   schedule.add(...scheduled)
-  return Array.from({ length: requests }, () => schedule.shift()?.type[0] ?? '.').join('')
+  return Array.from({ length: requests }, () => schedule.next()?.type[0] ?? '.').join('')
 }
 
 describe('faults ahead of time', () => {
@@ -44,13 +44,13 @@ describe('faults ahead of time', () => {
   it('tells what is still to come, and forgets it on demand', () => {
     const schedule = createFaultSchedule()
     schedule.add({ fault: HANG, times: 3 }, { fault: RESET, every: 4 })
-    schedule.shift()
+    schedule.next()
     expect(schedule.waiting).toEqual([
       { fault: HANG, times: 2, skip: 0 },
       { fault: RESET, every: 4, skip: 2 },
     ])
     schedule.clear()
-    expect([schedule.waiting, schedule.shift()]).toEqual([[], null])
+    expect([schedule.waiting, schedule.next()]).toEqual([[], null])
   })
 
   it.each([

@@ -28,7 +28,7 @@ export interface FaultSchedule {
    * The fault of the next request. If several are due the oldest is used and the others wait, so that single faults
    * apply in the order they were added. Each counts all requests after it was added.
    */
-  shift(): Fault | null
+  next(): Fault | null
   clear(): void
   /** The remaining faults, oldest first, with their remaining counts. */
   readonly waiting: readonly ScheduledFault[]
@@ -40,7 +40,7 @@ export function createFaultSchedule(): FaultSchedule {
     add: (...scheduled) => {
       waiting = [...waiting, ...scheduled]
     },
-    shift() {
+    next() {
       const due = waiting.find(isDue)
       waiting = waiting.flatMap((each) => afterRequest(each, each === due))
       return due?.fault ?? null
@@ -93,10 +93,10 @@ export const FAULT_HEADER = 'x-simulator-fault'
 /** The fault of the header, otherwise the next scheduled one. Fails with a message if the header cannot be read. */
 export function requestedFault(
   headers: Readonly<Record<string, string>>,
-  schedule: { shift(): Fault | null | undefined },
+  schedule: { next(): Fault | null | undefined },
 ): ParsedFault | { readonly ok: true; readonly fault: null } {
   const header = headers[FAULT_HEADER]
-  if (header === undefined) return { ok: true, fault: schedule.shift() ?? null }
+  if (header === undefined) return { ok: true, fault: schedule.next() ?? null }
   const parsed = /^\s*[[{]/.test(header) ? parseJson(header) : parseFault(header)
   return parsed.ok ? parsed : { ok: false, message: `${FAULT_HEADER}: ${parsed.message}` }
 }

@@ -39,14 +39,14 @@ interface WrittenPart {
 
 interface WrittenFault {
   readonly head: WrittenPart
-  readonly about: readonly WrittenPart[]
+  readonly options: readonly WrittenPart[]
 }
 
 function writtenFaults(text: string): readonly WrittenFault[] {
   const faults = matches(text, OUTSIDE_COMMAS).filter((each) => each.trim() !== '')
   return faults.map((each) => {
-    const [head = NO_PART, ...about] = matches(each, OUTSIDE_SEMICOLONS).map(partOf)
-    return { head, about: about.filter((part) => part !== NO_PART && part.name !== '') }
+    const [head = NO_PART, ...options] = matches(each, OUTSIDE_SEMICOLONS).map(partOf)
+    return { head, options: options.filter((part) => part !== NO_PART && part.name !== '') }
   })
 }
 
@@ -108,24 +108,24 @@ interface Read<T> {
 
 interface Kind {
   /** Names of its options. */
-  readonly about: readonly string[]
+  readonly options: readonly string[]
   /** If a value is undefined, a problem has been reported and the fault is not used. */
   readonly build: (writing: Writing) => Fault
 }
 
 const KINDS: Readonly<Record<string, Kind>> = {
-  status: { about: ['retry-after', 'type', 'message', 'code', 'header'], build: statusFault },
-  'slow-start': { about: [], build: ({ own }) => ({ type: 'slow-start', ms: own(TIME) ?? 0 }) },
+  status: { options: ['retry-after', 'type', 'message', 'code', 'header'], build: statusFault },
+  'slow-start': { options: [], build: ({ own }) => ({ type: 'slow-start', ms: own(TIME) ?? 0 }) },
   drip: {
-    about: ['bytes'],
+    options: ['bytes'],
     build: ({ own, get }) => ({ type: 'slow-drip', bytes: get('bytes', from(1)) ?? 16, ms: own(TIME) ?? 0 }),
   },
-  cut: { about: ['after'], build: cutFault },
-  'error-at': { about: ['type', 'message'], build: errorEvent },
-  reset: { about: [], build: (writing) => ({ type: 'reset', ...placeOf(writing) }) },
-  'reset-after': { about: [], build: ({ own }) => ({ type: 'reset', ...own(PLACE) }) },
-  hang: { about: [], build: (writing) => ({ type: 'hang', ...placeOf(writing) }) },
-  'hang-after': { about: [], build: ({ own }) => ({ type: 'hang', ...own(PLACE) }) },
+  cut: { options: ['after'], build: cutFault },
+  'error-at': { options: ['type', 'message'], build: errorEvent },
+  reset: { options: [], build: (writing) => ({ type: 'reset', ...placeOf(writing) }) },
+  'reset-after': { options: [], build: ({ own }) => ({ type: 'reset', ...own(PLACE) }) },
+  hang: { options: [], build: (writing) => ({ type: 'hang', ...placeOf(writing) }) },
+  'hang-after': { options: [], build: ({ own }) => ({ type: 'hang', ...own(PLACE) }) },
 }
 
 function faultOf(written: WrittenFault, problems: string[]): Fault | null {
@@ -135,15 +135,15 @@ function faultOf(written: WrittenFault, problems: string[]): Fault | null {
     problems.push(`"${head.name}" is no fault; faults are ${Object.keys(KINDS).join(', ')}: ${EXAMPLES}`)
     return null
   }
-  for (const { name, value } of written.about) {
-    if (!kind.about.includes(name)) problems.push(notAbout(head.name, name, kind.about))
+  for (const { name, value } of written.options) {
+    if (!kind.options.includes(name)) problems.push(notAbout(head.name, name, kind.options))
     else if (value === null) problems.push(`"${name}" of "${head.name}" needs a value: ${name}=…`)
   }
-  return kind.build(writingOf({ head, about: written.about }, problems))
+  return kind.build(writingOf({ head, options: written.options }, problems))
 }
 
-function notAbout(fault: string, part: string, about: readonly string[]): string {
-  const known = about.length === 0 ? 'it takes nothing more' : `it takes ${about.join(', ')}`
+function notAbout(fault: string, part: string, options: readonly string[]): string {
+  const known = options.length === 0 ? 'it takes nothing more' : `it takes ${options.join(', ')}`
   return `"${part}" says nothing about "${fault}"; ${known} (a comma begins another fault)`
 }
 
@@ -152,14 +152,14 @@ function asStatus(part: WrittenPart): WrittenPart {
   return part.value === null && /^\d+$/.test(part.name) ? { name: 'status', value: part.name } : part
 }
 
-function writingOf({ head, about }: WrittenFault, problems: string[]): Writing {
+function writingOf({ head, options }: WrittenFault, problems: string[]): Writing {
   const checked = <T>({ name, value }: WrittenPart, read: Read<T>): T | undefined => {
     const found = read.of(value ?? '')
     if (found === null) problems.push(`"${name}" needs ${read.needs}, not "${value ?? ''}"`)
     return found ?? undefined
   }
   const every = <T>(name: string, read: Read<T>): readonly T[] =>
-    about
+    options
       .filter((part) => part.name === name)
       .map((part) => checked(part, read))
       .filter((found) => found !== undefined)

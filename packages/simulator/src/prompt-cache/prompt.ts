@@ -136,7 +136,7 @@ function markerOn(block: Block): Ttl | null {
 function automaticPlace(automatic: AutomaticMarker | null): (place: Location) => Ttl | null {
   const marker = automatic?.marker
   if (marker == null) return () => null
-  const { zone, at, index } = marker.place
+  const { zone, at, index } = marker.location
   return (place) => (place.zone === zone && place.at === at && place.index === index ? marker.ttl : null)
 }
 

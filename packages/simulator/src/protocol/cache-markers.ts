@@ -10,7 +10,7 @@ export interface CacheMarker {
   /** Index of the marked block among all blocks of the request. A marker inside a tool result has the index of the result. */
   readonly order: number
   readonly path: string
-  readonly place: Location
+  readonly location: Location
   readonly ttl: Ttl
 }
 
@@ -37,10 +37,10 @@ export interface Markers {
 export function markersOf(body: MessagesBody): Markers {
   const explicit: CacheMarker[] = []
   let order = 0
-  let last: { readonly place: Place; readonly order: number } | null = null
-  for (const place of placesOf(body)) {
-    collect(place, order, explicit)
-    if (mayCarry(place)) last = { place, order }
+  let last: { readonly location: Place; readonly order: number } | null = null
+  for (const location of placesOf(body)) {
+    collect(location, order, explicit)
+    if (mayCarry(location)) last = { location, order }
     order += 1
   }
   return { explicit, automatic: automaticMarker(body, last, explicit) }
@@ -65,16 +65,16 @@ function* placesOf(body: MessagesBody): Iterable<Place> {
       yield { block, zone: 'messages', at, index, message }
 }
 
-function collect(place: Place, order: number, into: CacheMarker[]): void {
-  const { block } = place
+function collect(location: Place, order: number, into: CacheMarker[]): void {
+  const { block } = location
   const nested = block.type === 'tool_result' && Array.isArray(block.content) ? block.content : []
   for (const [index, inner] of nested.entries()) {
     const marker: unknown = isObject(inner) ? inner.cache_control : undefined
     if (marker != null)
-      into.push({ order, place, path: `${locationPath(place)}.content.${index}`, ttl: ttlOf(marker) })
+      into.push({ order, location, path: `${locationPath(location)}.content.${index}`, ttl: ttlOf(marker) })
   }
   const marker = block.cache_control
-  if (marker != null) into.push({ order, place, path: locationPath(place), ttl: ttlOf(marker) })
+  if (marker != null) into.push({ order, location, path: locationPath(location), ttl: ttlOf(marker) })
 }
 
 function locationPath({ zone, at, index }: Location): string {
@@ -93,12 +93,12 @@ const NEVER_MARKED = new Set<unknown>(['thinking', 'redacted_thinking', 'cache_e
 
 function automaticMarker(
   body: MessagesBody,
-  last: { readonly place: Place; readonly order: number } | null,
+  last: { readonly location: Place; readonly order: number } | null,
   explicit: readonly CacheMarker[],
 ): AutomaticMarker | null {
   if (body.cache_control == null) return null
   if (last === null) return { taken: false, marker: null }
-  const path = locationPath(last.place)
+  const path = locationPath(last.location)
   const present = explicit.find((marker) => marker.path === path)
   if (present !== undefined) return { taken: true, marker: present }
   return { taken: false, marker: { ...last, path, ttl: ttlOf(body.cache_control) } }

@@ -114,8 +114,8 @@ function finish(state: World, prepared: Prepared, call: Call, finished: Finished
 
 function sealed(state: World, prepared: Prepared, call: Call, blocks: readonly Block[]): readonly Block[] {
   if (!blocks.some(isThinking)) return blocks
-  const { body, model, scope, prefix: readPrefix, compaction, lastThinking } = prepared
-  const prefix = readPrefix()
+  const { body, model, scope, boundPrefix, compaction, lastThinking } = prepared
+  const prefix = boundPrefix()
   state.walker.remember(prefix.end)
   const display = body.thinking?.display ?? model.displayDefault
   return sealThinking(

@@ -95,14 +95,18 @@ async function converse(state: World, request: Visit, admitted: Admitted): Promi
     state.threads.release(continues)
     return logged(state, struck, { answer, error: failureOf(answer, struck.fault) })
   }
-  const { analysis, seen } = analyse(state, prepared, response.cache, request)
-  const progress = { begun: false }
-  state.log.see({ ...seen, begun: () => progress.begun })
+  let isBegun = false
+  const { analysis, seen } = analyse(state, prepared, response.cache, {
+    number,
+    now,
+    hasBegun: () => isBegun,
+  })
+  state.log.see(seen)
   recordResponse(state, struck, { prepared, response, id, analysis, answer })
   return {
     answer,
     begin() {
-      progress.begun = true
+      isBegun = true
       response.commit()
       state.diagnostics.keep(id, diagnosed)
       state.threads.keep(thread, {

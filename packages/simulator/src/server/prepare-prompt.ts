@@ -53,7 +53,7 @@ export interface Prepared extends ValidRequest {
   readonly transformations: readonly Transformation[]
   readonly deletions: CacheDeletions
   readonly compaction: FoundCompaction | null
-  readonly prefix: () => Walk
+  readonly boundPrefix: () => Walk
   /** Id of the last thinking block, which new thinking follows. */
   readonly lastThinking: string | null
 }
@@ -67,8 +67,8 @@ export function prepare(state: World, request: ValidRequest): ApiResult<{ prepar
   const compaction = readCompaction({ body, pieces: sent, betas: features.betas }, state.signer)
   if (!compaction.ok) return compaction
   const { found } = compaction
-  const prefix = walkOnce(state, request, sent, found)
-  const binding = bind(state, request, { sent, found, prefix })
+  const boundPrefix = walkOnce(state, request, sent, found)
+  const binding = bind(state, request, { sent, found, boundPrefix })
   if (!binding.ok) return binding
   const kept = withoutCleared(afterThreshold(binding.pieces, sent, found), body.messages)
   const edited = edit(state, request, kept)
@@ -95,7 +95,7 @@ export function prepare(state: World, request: ValidRequest): ApiResult<{ prepar
       transformations,
       deletions,
       compaction: found,
-      prefix,
+      boundPrefix,
       lastThinking,
     },
   }
@@ -122,13 +122,17 @@ function bind(
   {
     sent,
     found,
-    prefix,
-  }: { readonly sent: readonly Piece[]; readonly found: FoundCompaction | null; readonly prefix: () => Walk },
+    boundPrefix,
+  }: {
+    readonly sent: readonly Piece[]
+    readonly found: FoundCompaction | null
+    readonly boundPrefix: () => Walk
+  },
 ): BindingOutcome {
   const signed = found?.signed ?? null
-  const behind = signed === null ? [null] : [null, signed.id, ...signed.replaced]
+  const compactionIds = signed === null ? [null] : [null, signed.id, ...signed.replaced]
   const { organization } = scope
-  const input = { body, pieces: sent, prefix, model, organization, betas: features.betas, behind }
+  const input = { body, pieces: sent, boundPrefix, model, organization, betas: features.betas, compactionIds }
   const { signer, walker, settings } = state
   const ports = { signer, walker, models: settings.models, settings: settings.binding }
   const outcome = checkBinding(input, ports)

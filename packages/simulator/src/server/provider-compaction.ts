@@ -83,9 +83,15 @@ function withSummary(state: World, prepared: Prepared, block: Block): Prepared {
   const pieces: readonly Piece[] = [{ role: 'assistant', message: body.messages.length, index: 0, block }]
   const prompt = buildPrompt(state.tree, { body, pieces, markers: prepared.markers })
   const key = keyOf(state, prepared, pieces)
-  const { prefix } = prepared
+  const { boundPrefix } = prepared
   const end = state.walker.restart(block)
-  return { ...prepared, shown: pieces, prompt, key, prefix: () => ({ ...prefix(), end, behindAll: end }) }
+  return {
+    ...prepared,
+    shown: pieces,
+    prompt,
+    key,
+    boundPrefix: () => ({ ...boundPrefix(), end, afterAll: end }),
+  }
 }
 
 // One call of the script over the whole conversation, which yields the summary.
@@ -140,10 +146,10 @@ function summaryIn(text: string, tagged: boolean): string {
 
 /** The signed block of an on-demand compaction. */
 function signedBlock(state: World, prepared: Prepared, summary: string): Block {
-  const { model, scope, prefix: readPrefix, compaction, sent } = prepared
-  const prefix = readPrefix()
+  const { model, scope, boundPrefix, compaction, sent } = prepared
+  const prefix = boundPrefix()
   const before = compaction?.signed
-  state.walker.remember(prefix.behindAll)
+  state.walker.remember(prefix.afterAll)
   const signed: CompactionSeal = {
     kind: 'compaction',
     id: state.ids.next('cmp'),
@@ -153,7 +159,7 @@ function signedBlock(state: World, prepared: Prepared, summary: string): Block {
     preserves: model.binding === 'prefix',
     system: prefix.system,
     tools: prefix.tools,
-    messages: prefix.behindAll.chain,
+    messages: prefix.afterAll.chain,
     lastRole: lastRole(sent),
     replaced: before === null || before === undefined ? [] : [before.id, ...before.replaced],
   }

@@ -118,8 +118,8 @@ export function analyse(
   { log, store }: World,
   { prompt, key, scope, model }: Prepared,
   cache: CacheOutcome,
-  { number, now }: Visit,
-): { readonly analysis: CacheAnalysis; readonly seen: Omit<Seen, 'begun'> } {
+  { number, now, hasBegun }: { readonly number: number; readonly now: number; hasBegun(): boolean },
+): { readonly analysis: CacheAnalysis; readonly seen: Seen } {
   const { hit, breakpoints } = cache
   const counted = breakpoints.findLast(({ fate }) => fate !== 'below-minimum')
   const position = hit?.position ?? null
@@ -142,6 +142,14 @@ export function analyse(
       minimum: model.cacheMinimum,
       miss: explainMiss({ prompt, key, scope, hit: position, earlier: log.seen, store, now }),
     },
-    seen: { number, scope, prompt, key, cachedUpTo: counted?.position ?? null, startedAt: now },
+    seen: {
+      number,
+      scope,
+      prompt,
+      key,
+      cachedUpTo: counted?.position ?? null,
+      startedAt: now,
+      begun: hasBegun,
+    },
   }
 }

@@ -10,7 +10,7 @@ import type { Delays } from '../scripts/script.ts'
 export interface Connection {
   reset(): void
   /** Resolves when the client has received what was written. */
-  flushed(): Promise<void>
+  waitUntilReceived(): Promise<void>
 }
 
 interface Sending {
@@ -100,7 +100,7 @@ function streamOf(
     if (ending === 'close') return controller.close()
     if (ending === 'hang') return aborted(either)
     if (connection === null) return controller.error(broken())
-    await connection.flushed()
+    await connection.waitUntilReceived()
     connection.reset()
   }
 }

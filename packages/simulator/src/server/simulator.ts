@@ -146,7 +146,7 @@ async function flushed({ incoming: { socket }, outgoing }: HttpBindings): Promis
 /** An error after the socket was reset is part of a fault and needs no response. */
 async function handle(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
   const { socket } = env.incoming
-  const connection = { reset: () => socket.resetAndDestroy(), flushed: () => flushed(env) }
+  const connection = { reset: () => socket.resetAndDestroy(), waitUntilReceived: () => flushed(env) }
   try {
     return await simulator.handle(request, { connection })
   } catch (error) {

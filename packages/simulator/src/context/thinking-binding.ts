@@ -59,7 +59,7 @@ export type BindingOutcome = ApiResult<{
 
 interface BindingPorts {
   readonly signer: Sealer
-  readonly walker: PrefixWalker
+  readonly tracker: PrefixWalker
   readonly models: ModelTable
   readonly settings: BindingSettings
 }
@@ -80,7 +80,7 @@ export function checkBinding(input: BindingInput, ports: BindingPorts): BindingO
     if (signed === null && ports.settings.foreignSignatures === 'error') return reject(badSignature(piece))
     const reason = signed === null ? null : reasonAgainst({ signed, index, last }, input, ports)
     if (reason === 'prefix_binding_mismatch' && mode === 'error' && signed !== null)
-      return reject(mismatch(piece, { signed, index, last }, input, ports.walker))
+      return reject(mismatch(piece, { signed, index, last }, input, ports.tracker))
     const dropped = reason !== null && (reason !== 'prefix_binding_mismatch' || mode === 'drop')
     if (reason !== null)
       transformations.push({
@@ -148,12 +148,15 @@ function mismatch(
   piece: Piece,
   { signed, index }: Checked,
   input: BindingInput,
-  walker: PrefixWalker,
+  tracker: PrefixWalker,
 ): Refusal {
   const header = input.betas.has(BETA.thinkingBinding)
     ? []
     : [`That setting requires the \`${BETA.thinkingBinding}\` value in the \`anthropic-beta\` header.`]
-  const changed = changeSentence({ signed, index, prefix: input.boundPrefix(), pieces: input.pieces }, walker)
+  const changed = changeSentence(
+    { signed, index, prefix: input.boundPrefix(), pieces: input.pieces },
+    tracker,
+  )
   const sentences = [
     `${badSignature(piece).message}. The block is bound to a different conversation.`,
     'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".',

@@ -146,17 +146,17 @@ interface Change {
 }
 
 /** The last sentence of a binding error: what differs from when the block was created. Null if that is not known. */
-export function changeSentence(change: Change, walker: PrefixWalker): string | null {
+export function changeSentence(change: Change, tracker: PrefixWalker): string | null {
   const { signed, prefix, index } = change
   if (signed.system !== prefix.system) return 'The `system` prompt differs from when this block was created.'
   if (signed.tools !== prefix.tools) return 'The `tools` list differs from when this block was created.'
   const now = prefix.before[index]
-  if (now !== undefined && signed.messages !== now.chain) return messageSentence(change, now, walker)
+  if (now !== undefined && signed.messages !== now.chain) return messageSentence(change, now, tracker)
   return 'An earlier thinking block is missing or out of order.'
 }
 
-function messageSentence(change: Change, now: PromptNode, walker: PrefixWalker): string | null {
-  const then = walker.remembered(change.signed.messages)
+function messageSentence(change: Change, now: PromptNode, tracker: PrefixWalker): string | null {
+  const then = tracker.remembered(change.signed.messages)
   if (then === undefined) return null
   const position = firstDifference(pathTo(then), pathTo(now))
   const piece = change.pieces.slice(0, change.index).filter(({ block }) => !isThinking(block))[position]

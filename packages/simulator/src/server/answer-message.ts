@@ -116,7 +116,7 @@ function sealed(state: World, prepared: Prepared, call: Call, blocks: readonly B
   if (!blocks.some(isThinking)) return blocks
   const { body, model, scope, boundPrefix, compaction, lastThinking } = prepared
   const prefix = boundPrefix()
-  state.walker.remember(prefix.end)
+  state.tracker.remember(prefix.end)
   const display = body.thinking?.display ?? model.displayDefault
   return sealThinking(
     {

@@ -111,7 +111,7 @@ function walkOnce(
   const signed = found?.signed ?? null
   let prefix: Walk | null = null
   return () => {
-    prefix ??= state.walker.track(body, sent, signed === null ? null : { signed, at: 0 })
+    prefix ??= state.tracker.track(body, sent, signed === null ? null : { signed, at: 0 })
     return prefix
   }
 }
@@ -133,8 +133,8 @@ function bind(
   const compactionIds = signed === null ? [null] : [null, signed.id, ...signed.replaced]
   const { organization } = scope
   const input = { body, pieces: sent, boundPrefix, model, organization, betas: features.betas, compactionIds }
-  const { signer, walker, settings } = state
-  const ports = { signer, walker, models: settings.models, settings: settings.binding }
+  const { signer, tracker, settings } = state
+  const ports = { signer, tracker, models: settings.models, settings: settings.binding }
   const outcome = checkBinding(input, ports)
   const modified = outcome.ok ? checkNewestResponse(input, ports) : null
   return modified === null ? outcome : reject(modified)

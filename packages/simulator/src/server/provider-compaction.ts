@@ -84,7 +84,7 @@ function withSummary(state: World, prepared: Prepared, block: Block): Prepared {
   const prompt = buildPrompt(state.tree, { body, pieces, markers: prepared.markers })
   const key = keyOf(state, prepared, pieces)
   const { boundPrefix } = prepared
-  const end = state.walker.restart(block)
+  const end = state.tracker.restart(block)
   return {
     ...prepared,
     shown: pieces,
@@ -149,7 +149,7 @@ function signedBlock(state: World, prepared: Prepared, summary: string): Block {
   const { model, scope, boundPrefix, compaction, sent } = prepared
   const prefix = boundPrefix()
   const before = compaction?.signed
-  state.walker.remember(prefix.afterAll)
+  state.tracker.remember(prefix.afterAll)
   const signed: CompactionSeal = {
     kind: 'compaction',
     id: state.ids.next('cmp'),

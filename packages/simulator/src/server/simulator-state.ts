@@ -28,7 +28,7 @@ export interface World {
   readonly random: () => number
   readonly signer: Sealer
   readonly tree: PromptTree
-  readonly walker: PrefixWalker
+  readonly tracker: PrefixWalker
   readonly store: CacheStore
   readonly threads: Threads
   readonly diagnostics: Diagnostics
@@ -53,7 +53,7 @@ export function createWorld(settings: Settings): World {
     random: seededRandom(settings.seed),
     signer,
     tree: createPromptTree({ maxBytes, countTokens: countTokensAt }),
-    walker: createPrefixWalker(createPromptTree({ maxBytes, countTokens: () => 0 })),
+    tracker: createPrefixWalker(createPromptTree({ maxBytes, countTokens: () => 0 })),
     store: createCacheStore(),
     threads: createThreads(),
     diagnostics: createDiagnostics(),

@@ -153,7 +153,7 @@ function asStatus(part: WrittenPart): WrittenPart {
 }
 
 function writingOf({ head, options }: WrittenFault, problems: string[]): Writing {
-  const checked = <T>({ name, value }: WrittenPart, read: Read<T>): T | undefined => {
+  const parse = <T>({ name, value }: WrittenPart, read: Read<T>): T | undefined => {
     const found = read.of(value ?? '')
     if (found === null) problems.push(`"${name}" needs ${read.needs}, not "${value ?? ''}"`)
     return found ?? undefined
@@ -161,11 +161,11 @@ function writingOf({ head, options }: WrittenFault, problems: string[]): Writing
   const every = <T>(name: string, read: Read<T>): readonly T[] =>
     options
       .filter((part) => part.name === name)
-      .map((part) => checked(part, read))
+      .map((part) => parse(part, read))
       .filter((found) => found !== undefined)
   return {
     head: head.value,
-    own: (read) => checked(head, read),
+    own: (read) => parse(head, read),
     every,
     get: (name, read) => every(name, read).at(-1),
   }

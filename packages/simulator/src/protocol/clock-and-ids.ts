@@ -14,13 +14,13 @@ export const systemClock: Clock = {
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve()
-      const timer = setTimeout(done, ms)
-      function done(): void {
+      const timer = setTimeout(wakeUp, ms)
+      function wakeUp(): void {
         clearTimeout(timer)
-        signal?.removeEventListener('abort', done)
+        signal?.removeEventListener('abort', wakeUp)
         resolve()
       }
-      signal?.addEventListener('abort', done)
+      signal?.addEventListener('abort', wakeUp)
     }),
 }
 

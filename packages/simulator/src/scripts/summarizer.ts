@@ -81,30 +81,30 @@ function summaryText(
 
 function sectionBodies(matter: Matter, forget: readonly (string | RegExp)[]): Sections<readonly string[]> {
   const { rounds, earlier } = matter
-  const kept = (items: readonly string[]): readonly string[] =>
+  const keep = (items: readonly string[]): readonly string[] =>
     items.filter((item) => !forget.some((part) => isIn(item, part)))
   const before = (number: SectionNumber): readonly string[] =>
-    earlier === null || earlier[number] === '' || earlier[number] === 'None.' ? [] : kept([earlier[number]])
-  const prompts = kept(matter.prompts)
+    earlier === null || earlier[number] === '' || earlier[number] === 'None.' ? [] : keep([earlier[number]])
+  const prompts = keep(matter.prompts)
   const errors = seenErrors(rounds)
   const files = touchedFiles(rounds).slice(0, 40)
   return {
     1: [...before(1), ...prompts.slice(0, 1)],
-    2: [...before(2), ...kept(toolLines(matter))],
-    3: [...kept(files.map(fileLine)), ...before(3)],
+    2: [...before(2), ...keep(toolLines(matter))],
+    3: [...keep(files.map(fileLine)), ...before(3)],
     4: [
       ...before(4),
-      ...kept(
+      ...keep(
         errors.map((error) => `- ${error.text}${error.fix === null ? '' : `; then changed ${error.fix}`}`),
       ),
     ],
     5: [
       ...before(5),
-      ...kept(errors.map((error) => `- ${error.isSolved ? 'solved' : 'open'}: ${error.text}`)),
+      ...keep(errors.map((error) => `- ${error.isSolved ? 'solved' : 'open'}: ${error.text}`)),
     ],
     6: [...before(6), ...prompts.map((text) => `- ${text}`)],
-    7: kept(openTodos(rounds).map((todo) => `- ${todo}`)),
-    8: kept(currentWork(matter)),
+    7: keep(openTodos(rounds).map((todo) => `- ${todo}`)),
+    8: keep(currentWork(matter)),
     9: prompts.slice(-1).map((text) => `Go on with what was asked last: “${beginning(text, 200)}”`),
   }
 }

@@ -14,7 +14,7 @@ export interface Incoming {
   readonly value: unknown
   readonly bodyBytes: number
   /** Set if the body could not be read. */
-  readonly unreadable?: Refusal
+  readonly bodyError?: Refusal
 }
 
 export interface Admitted {

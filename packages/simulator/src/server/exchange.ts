@@ -33,7 +33,7 @@ export async function exchange(state: World, incoming: Incoming): Promise<Exchan
   if (!entry.ok) return turnDown(state, request, entry.error)
   if (!wanted.ok) return turnDown(state, request, invalid(wanted.message))
   if (request.fault?.type === 'status') return failOnDemand(state, request, request.fault)
-  if (incoming.unreadable !== undefined) return turnDown(state, request, incoming.unreadable)
+  if (incoming.bodyError !== undefined) return turnDown(state, request, incoming.bodyError)
   const admission = admit(state, incoming, entry.account)
   if (!admission.ok) return turnDown(state, request, admission.error)
   if (incoming.endpoint === 'count_tokens') return count(state, request, admission.prepared)

@@ -57,7 +57,7 @@ async function answer(state: World, context: AppContext, endpoint: Endpoint): Pr
   const body = await readBody(raw)
   const read = body.ok
     ? { value: body.value, bodyBytes: body.bytes }
-    : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), unreadable: body.error }
+    : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), bodyError: body.error }
   const incoming = { endpoint, headers: headersOf(context), ...read }
   const { answer: made, begin } = await exchange(state, incoming)
   const { connection = null, signal = raw.signal } = context.env ?? {}

@@ -9,7 +9,7 @@ function stream(events: readonly string[] = EVENTS): Answer {
   return {
     status: 200,
     headers: { 'content-type': 'text/event-stream; charset=utf-8', 'request-id': 'req_1' },
-    pieces: events.map((bytes, index) => ({ bytes, delayMs: index })),
+    chunks: events.map((bytes, index) => ({ bytes, delayMs: index })),
     ending: 'close',
   }
 }
@@ -18,13 +18,13 @@ function body(text: string): Answer {
   return {
     status: 200,
     headers: { 'content-type': 'application/json', 'request-id': 'req_1' },
-    pieces: [{ bytes: text, delayMs: 0 }],
+    chunks: [{ bytes: text, delayMs: 0 }],
     ending: 'close',
   }
 }
 
-function sent({ pieces }: Answer): Buffer {
-  return Buffer.concat(pieces.map((piece) => bytesOf(piece.bytes)))
+function sent({ chunks }: Answer): Buffer {
+  return Buffer.concat(chunks.map((chunk) => bytesOf(chunk.bytes)))
 }
 
 function textSent(answer: Answer): string {
@@ -47,10 +47,10 @@ describe('an error instead of the answer', () => {
     [413, 'request_too_large', 'Request exceeds the maximum size'],
   ])('%i', (status, type, message) => {
     const answer = apply({ type: 'status', status })
-    expect({ ...answer, pieces: textSent(answer) }).toEqual({
+    expect({ ...answer, chunks: textSent(answer) }).toEqual({
       status,
       headers: { 'content-type': 'application/json', 'request-id': 'req_1' },
-      pieces: JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_1' }),
+      chunks: JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_1' }),
       ending: 'close',
     })
   })
@@ -77,15 +77,15 @@ describe('an error instead of the answer', () => {
 describe('a slow answer', () => {
   it('starts late and is otherwise the same', () => {
     const answer = apply({ type: 'slow-start', ms: 500 })
-    expect(answer.pieces.map((piece) => piece.delayMs)).toEqual([500, 1, 2])
+    expect(answer.chunks.map((chunk) => chunk.delayMs)).toEqual([500, 1, 2])
     expect(textSent(answer)).toBe(EVENTS.join(''))
   })
 
   it('drips, never more bytes at a time than said, each with its pause, and all of them', () => {
     const answer = apply({ type: 'slow-drip', bytes: 7, ms: 50 })
     expect(textSent(answer)).toBe(EVENTS.join(''))
-    expect(Math.max(...answer.pieces.map((piece) => bytesOf(piece.bytes).length))).toBe(7)
-    expect(new Set(answer.pieces.map((piece) => piece.delayMs))).toEqual(new Set([50, 51, 52]))
+    expect(Math.max(...answer.chunks.map((chunk) => bytesOf(chunk.bytes).length))).toBe(7)
+    expect(new Set(answer.chunks.map((chunk) => chunk.delayMs))).toEqual(new Set([50, 51, 52]))
   })
 })
 
@@ -192,7 +192,7 @@ describe('an error in the middle of a stream', () => {
     expect(textSent(apply({ type: 'error-event', afterEvents }))).toBe(text)
   })
 
-  it('counts events and not pieces', () => {
+  it('counts events and not chunks', () => {
     const dripped = apply({ type: 'slow-drip', bytes: 3, ms: 1 })
     expect(textSent(apply({ type: 'error-event', afterEvents: 1 }, dripped))).toBe(`${EVENTS[0]}${ERROR}`)
   })
@@ -217,15 +217,15 @@ it('several at once: what ends the answer comes before what slows it, in whateve
     { type: 'cut', afterBytes: 10 },
   ]
   const expected = {
-    pieces: ['event: e', '\nd'],
+    chunks: ['event: e', '\nd'],
     delays: [101, 1],
     ending: 'close',
   }
   for (const given of [faults, faults.toReversed()]) {
-    const { pieces, ending } = apply({ type: 'several', faults: given })
+    const { chunks, ending } = apply({ type: 'several', faults: given })
     expect({
-      pieces: pieces.map((piece) => Buffer.from(bytesOf(piece.bytes)).toString()),
-      delays: pieces.map((piece) => piece.delayMs),
+      chunks: chunks.map((chunk) => Buffer.from(bytesOf(chunk.bytes)).toString()),
+      delays: chunks.map((chunk) => chunk.delayMs),
       ending,
     }).toEqual(expected)
   }

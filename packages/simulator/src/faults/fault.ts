@@ -58,9 +58,9 @@ export function applyFault(answer: Answer, fault: Fault, requestId: string): Ans
     case 'status':
       return statusAnswer(fault, requestId, answer)
     case 'slow-start':
-      return { ...answer, pieces: delayFirst(answer.pieces, fault.ms) }
+      return { ...answer, chunks: delayFirst(answer.chunks, fault.ms) }
     case 'slow-drip':
-      return { ...answer, pieces: dripped(answer.pieces, fault.bytes, fault.ms) }
+      return { ...answer, chunks: dripped(answer.chunks, fault.bytes, fault.ms) }
     case 'cut':
       return fault.insideCharacter === true ? cutCharacter(answer, fault) : endedAt(answer, 'close', fault)
     case 'reset':
@@ -94,17 +94,17 @@ const nothing = (): number => 0
 function endedAt(answer: Answer, ending: Answer['ending'], place: FaultPlace): Answer {
   const countsEvents = place.afterBytes === undefined && (place.afterEvents ?? 0) > 0
   if (countsEvents && !isStream(answer)) return noted(answer, 'not applied: no stream')
-  const bytes = bytesBefore(answer.pieces, place, ending === 'close' ? half : nothing)
+  const bytes = bytesBefore(answer.chunks, place, ending === 'close' ? half : nothing)
   const ended = endAt(answer, ending, bytes)
   const note = noteBehind(answer, ending, place)
   return note === null ? ended : noted(ended, note)
 }
 
 /** The note for a place at or after the end, where a cut removes nothing and the other faults come at the end. */
-function noteBehind({ pieces }: Answer, ending: Answer['ending'], place: FaultPlace): string | null {
+function noteBehind({ chunks }: Answer, ending: Answer['ending'], place: FaultPlace): string | null {
   const { afterBytes, afterEvents = 0 } = place
   const isBytes = afterBytes !== undefined
-  const [asked, count] = isBytes ? [afterBytes, byteCount(pieces)] : [afterEvents, eventCount(pieces)]
+  const [asked, count] = isBytes ? [afterBytes, byteCount(chunks)] : [afterEvents, eventCount(chunks)]
   const unit = isBytes ? 'bytes' : 'events'
   if (asked === 0 || asked < count) return null
   if (ending === 'close') return `not applied: the answer ends after ${count} ${unit}`
@@ -112,13 +112,13 @@ function noteBehind({ pieces }: Answer, ending: Answer['ending'], place: FaultPl
 }
 
 function endAt(answer: Answer, ending: Answer['ending'], bytes: number): Answer {
-  return { ...answer, pieces: firstPieces(answer.pieces, bytes), ending }
+  return { ...answer, chunks: firstPieces(answer.chunks, bytes), ending }
 }
 
 /** If the answer has no multi-byte character it is cut at the place, and the header says so. */
 function cutCharacter(answer: Answer, place: FaultPlace): Answer {
-  const from = bytesBefore(answer.pieces, place, half)
-  const inside = insideCharacter(answer.pieces, from)
+  const from = bytesBefore(answer.chunks, place, half)
+  const inside = insideCharacter(answer.chunks, from)
   if (inside !== null) return endAt(answer, 'close', inside)
   return noted(
     endAt(answer, 'close', from),
@@ -130,7 +130,7 @@ function noted(answer: Answer, note: string): Answer {
   return { ...answer, headers: { ...answer.headers, [APPLIED_HEADER]: note } }
 }
 
-function statusAnswer(fault: StatusFault, requestId: string, { headers, pieces }: Answer): Answer {
+function statusAnswer(fault: StatusFault, requestId: string, { headers, chunks }: Answer): Answer {
   const { status, message = defaultMessage(status), details, retryAfter } = fault
   // A script may use an error type that the provider does not have; the envelope is the same.
   const type = (fault.errorType ?? errorTypeOf(status)) as ErrorType
@@ -138,7 +138,7 @@ function statusAnswer(fault: StatusFault, requestId: string, { headers, pieces }
   const wait = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
   const { 'content-type': _type, 'cache-control': _control, ...rest } = headers
   const made = errorAnswer(refused, requestId, { ...rest, ...wait, ...fault.headers })
-  return { ...made, pieces: delayFirst(made.pieces, pieces[0]?.delayMs ?? 0) }
+  return { ...made, chunks: delayFirst(made.chunks, chunks[0]?.delayMs ?? 0) }
 }
 
 const MESSAGES: Readonly<Record<number, string>> = {
@@ -152,8 +152,8 @@ function defaultMessage(status: number): string {
   return MESSAGES[status] ?? 'Error'
 }
 
-function delayFirst(pieces: readonly AnswerPiece[], ms: number): readonly AnswerPiece[] {
-  return pieces.map((piece, index) => (index === 0 ? { ...piece, delayMs: piece.delayMs + ms } : piece))
+function delayFirst(chunks: readonly AnswerPiece[], ms: number): readonly AnswerPiece[] {
+  return chunks.map((chunk, index) => (index === 0 ? { ...chunk, delayMs: chunk.delayMs + ms } : chunk))
 }
 
 function isStream({ headers }: Answer): boolean {
@@ -163,12 +163,12 @@ function isStream({ headers }: Answer): boolean {
 /** Never after the last event: a client that has received the end stops reading. */
 function withError(answer: Answer, fault: ErrorEventFault): Answer {
   const { errorType = 'overloaded_error', message = 'Overloaded' } = fault
-  const count = eventCount(answer.pieces)
+  const count = eventCount(answer.chunks)
   const afterEvents = Math.min(fault.afterEvents, Math.max(0, count - 1))
   const data = JSON.stringify({ type: 'error', error: { type: errorType, message } })
   const event = { bytes: bytesOf(`event: error\ndata: ${data}\n\n`), delayMs: 0 }
-  const before = firstPieces(answer.pieces, bytesBefore(answer.pieces, { afterEvents }, nothing))
-  const struck: Answer = { ...answer, pieces: [...before, event], ending: 'close' }
+  const before = firstPieces(answer.chunks, bytesBefore(answer.chunks, { afterEvents }, nothing))
+  const struck: Answer = { ...answer, chunks: [...before, event], ending: 'close' }
   if (afterEvents === fault.afterEvents) return struck
   return noted(
     struck,
@@ -199,18 +199,18 @@ type Bytes = Uint8Array<ArrayBuffer>
 
 const encoder = new TextEncoder()
 
-export function bytesOf(piece: string | Bytes): Bytes {
-  return typeof piece === 'string' ? encoder.encode(piece) : piece
+export function bytesOf(chunk: string | Bytes): Bytes {
+  return typeof chunk === 'string' ? encoder.encode(chunk) : chunk
 }
 
 /** The chunks that make up the first `length` bytes. */
-function firstPieces(pieces: readonly AnswerPiece[], length: number): readonly AnswerPiece[] {
+function firstPieces(chunks: readonly AnswerPiece[], length: number): readonly AnswerPiece[] {
   let left = length
   const kept: AnswerPiece[] = []
-  for (const piece of pieces) {
+  for (const chunk of chunks) {
     if (left <= 0) break
-    const bytes = bytesOf(piece.bytes).subarray(0, left)
-    kept.push({ ...piece, bytes })
+    const bytes = bytesOf(chunk.bytes).subarray(0, left)
+    kept.push({ ...chunk, bytes })
     left -= bytes.length
   }
   return kept
@@ -218,22 +218,22 @@ function firstPieces(pieces: readonly AnswerPiece[], length: number): readonly A
 
 /** The number of bytes before the place; `otherwise` computes it if no place is given. */
 function bytesBefore(
-  pieces: readonly AnswerPiece[],
+  chunks: readonly AnswerPiece[],
   { afterBytes, afterEvents }: FaultPlace,
   otherwise: (total: number) => number,
 ): number {
-  const all = wholeOf(pieces)
+  const all = wholeOf(chunks)
   if (afterBytes !== undefined) return Math.min(afterBytes, all.length)
   if (afterEvents === undefined) return otherwise(all.length)
   return afterEvents === 0 ? 0 : (eventEnds(all)[afterEvents - 1] ?? all.length)
 }
 
-function byteCount(pieces: readonly AnswerPiece[]): number {
-  return wholeOf(pieces).length
+function byteCount(chunks: readonly AnswerPiece[]): number {
+  return wholeOf(chunks).length
 }
 
-function eventCount(pieces: readonly AnswerPiece[]): number {
-  return eventEnds(wholeOf(pieces)).length
+function eventCount(chunks: readonly AnswerPiece[]): number {
+  return eventEnds(wholeOf(chunks)).length
 }
 
 const BLANK_LINE = Buffer.from('\n\n')
@@ -250,8 +250,8 @@ function eventEnds(all: Buffer): readonly number[] {
  * An offset inside a multi-byte character: the first that begins at `from` or later, otherwise the last one before.
  * Null if the answer has no such character.
  */
-export function insideCharacter(pieces: readonly AnswerPiece[], from: number): number | null {
-  const all = wholeOf(pieces)
+export function insideCharacter(chunks: readonly AnswerPiece[], from: number): number | null {
+  const all = wholeOf(chunks)
   const after = all.findIndex((byte, at) => at >= from && isLead(byte))
   const lead = after >= 0 ? after : all.findLastIndex((byte) => isLead(byte))
   return lead < 0 ? null : lead + 1
@@ -262,18 +262,18 @@ function isLead(byte: number): boolean {
   return byte >= 0xc0
 }
 
-function wholeOf(pieces: readonly AnswerPiece[]): Buffer {
-  return Buffer.concat(pieces.map((piece) => bytesOf(piece.bytes)))
+function wholeOf(chunks: readonly AnswerPiece[]): Buffer {
+  return Buffer.concat(chunks.map((chunk) => bytesOf(chunk.bytes)))
 }
 
 /** The same bytes in chunks of `size`, with a pause before each. */
-export function dripped(pieces: readonly AnswerPiece[], size: number, ms: number): readonly AnswerPiece[] {
-  return pieces.flatMap((piece) => {
-    const bytes = bytesOf(piece.bytes)
+export function dripped(chunks: readonly AnswerPiece[], size: number, ms: number): readonly AnswerPiece[] {
+  return chunks.flatMap((chunk) => {
+    const bytes = bytesOf(chunk.bytes)
     const count = Math.max(1, Math.ceil(bytes.length / size))
     return Array.from({ length: count }, (_, at) => ({
       bytes: bytes.subarray(at * size, (at + 1) * size),
-      delayMs: at === 0 ? piece.delayMs + ms : ms,
+      delayMs: at === 0 ? chunk.delayMs + ms : ms,
     }))
   })
 }

@@ -77,7 +77,7 @@ export function reject(error: Refusal): Rejection {
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly pieces: readonly AnswerPiece[]
+  readonly chunks: readonly AnswerPiece[]
   /** What the connection does after the last chunk. */
   readonly ending: 'close' | 'reset' | 'hang'
 }
@@ -92,7 +92,7 @@ export function jsonAnswer(status: number, body: string, headers: Answer['header
   return {
     status,
     headers: { 'content-type': 'application/json', ...headers },
-    pieces: [{ bytes: body, delayMs: 0 }],
+    chunks: [{ bytes: body, delayMs: 0 }],
     ending: 'close',
   }
 }

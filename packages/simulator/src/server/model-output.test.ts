@@ -3,7 +3,7 @@ import { seededIds } from '../protocol/clock-and-ids.ts'
 import type { Reply } from '../scripts/script.ts'
 import { limitOutput, type OutputLimits } from './model-output.ts'
 
-const LIMITS: OutputLimits = { stopSequences: [], maxTokens: 1_000, room: 1_000 }
+const LIMITS: OutputLimits = { stopSequences: [], maxTokens: 1_000, windowTokensLeft: 1_000 }
 
 function limited(reply: Reply, limits: Partial<OutputLimits> = {}) {
   return limitOutput(reply, { ...LIMITS, ...limits }, seededIds('s'))
@@ -48,9 +48,13 @@ describe('what a script wrote', () => {
   })
 
   it.each([
-    { name: 'max_tokens', limits: { maxTokens: 3, room: 9 }, reason: 'max_tokens' },
-    { name: 'the window', limits: { maxTokens: 9, room: 3 }, reason: 'model_context_window_exceeded' },
-    { name: 'both at once', limits: { maxTokens: 3, room: 3 }, reason: 'max_tokens' },
+    { name: 'max_tokens', limits: { maxTokens: 3, windowTokensLeft: 9 }, reason: 'max_tokens' },
+    {
+      name: 'the window',
+      limits: { maxTokens: 9, windowTokensLeft: 3 },
+      reason: 'model_context_window_exceeded',
+    },
+    { name: 'both at once', limits: { maxTokens: 3, windowTokensLeft: 3 }, reason: 'max_tokens' },
   ])('is cut at $name', ({ limits, reason }) => {
     const cut = limited({ blocks: [{ type: 'text', text: 'x'.repeat(100) }] }, limits)
     expect([cut.blocks, cut.tokens, cut.stopReason]).toEqual([

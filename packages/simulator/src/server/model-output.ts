@@ -67,8 +67,8 @@ export async function askScript(
       : written.blocks.filter((block) => !isThinking(block)),
   }
   const stopSequences = question.kind === 'message' ? (body.stop_sequences ?? []) : []
-  const room = Math.max(0, model.window - inputTokens)
-  return { reply, output: limitOutput(reply, { stopSequences, maxTokens, room }, state.ids) }
+  const windowTokensLeft = Math.max(0, model.window - inputTokens)
+  return { reply, output: limitOutput(reply, { stopSequences, maxTokens, windowTokensLeft }, state.ids) }
 }
 
 /** Thinking of a script is sent only if the request has thinking on. */
@@ -111,16 +111,16 @@ export interface OutputLimits {
   readonly stopSequences: readonly string[]
   readonly maxTokens: number
   /** Tokens left in the window. */
-  readonly room: number
+  readonly windowTokensLeft: number
 }
 
 export function limitOutput(reply: Reply, limits: OutputLimits, ids: Ids): Output {
   const written = reply.blocks.map((block) => named(block, ids))
   const stopped = stopAt(written, limits.stopSequences)
-  const length = Math.min(limits.maxTokens, limits.room)
+  const length = Math.min(limits.maxTokens, limits.windowTokensLeft)
   const cut = cutTo(stopped.blocks, length)
   const reason = cut.isCut
-    ? limits.room < limits.maxTokens
+    ? limits.windowTokensLeft < limits.maxTokens
       ? 'model_context_window_exceeded'
       : 'max_tokens'
     : stopped.sequence === null

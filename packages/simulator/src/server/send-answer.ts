@@ -33,8 +33,8 @@ function broken(): BrokenConnection {
 
 /** Resolves when the answer begins. Rejects with a `BrokenConnection` if the connection breaks before that. */
 export async function send(answer: Answer, sending: Sending): Promise<Response> {
-  const pieces = merged(answer.pieces)
-  const [first, ...rest] = pieces
+  const chunks = merged(answer.chunks)
+  const [first, ...rest] = chunks
   if (first === undefined) return sendNothing(answer, sending)
   if (first.delayMs > 0) await sending.clock.sleep(first.delayMs, sending.signal)
   if (answer.status === 200) sending.begin()
@@ -58,9 +58,9 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Joins chunks that have no delay between them. */
-function merged(pieces: readonly AnswerPiece[]): readonly AnswerPiece[] {
+function merged(chunks: readonly AnswerPiece[]): readonly AnswerPiece[] {
   const groups: { bytes: (string | Uint8Array<ArrayBuffer>)[]; delayMs: number }[] = []
-  for (const { bytes, delayMs } of pieces) {
+  for (const { bytes, delayMs } of chunks) {
     const last = groups.at(-1)
     if (last === undefined || delayMs > 0) groups.push({ bytes: [bytes], delayMs })
     else last.bytes.push(bytes)
@@ -76,7 +76,7 @@ function joined(parts: readonly (string | Uint8Array<ArrayBuffer>)[]): string | 
 }
 
 function streamOf(
-  pieces: readonly AnswerPiece[],
+  chunks: readonly AnswerPiece[],
   ending: Answer['ending'],
   { clock, signal, connection }: Sending,
 ): ReadableStream<Uint8Array> {
@@ -86,12 +86,12 @@ function streamOf(
   let next = 0
   return new ReadableStream({
     async pull(controller) {
-      const piece = pieces[next]
-      if (piece === undefined) return end(controller)
+      const chunk = chunks[next]
+      if (chunk === undefined) return end(controller)
       next += 1
-      if (piece.delayMs > 0) await clock.sleep(piece.delayMs, either)
+      if (chunk.delayMs > 0) await clock.sleep(chunk.delayMs, either)
       if (either.aborted) return
-      controller.enqueue(typeof piece.bytes === 'string' ? encoder.encode(piece.bytes) : piece.bytes)
+      controller.enqueue(typeof chunk.bytes === 'string' ? encoder.encode(chunk.bytes) : chunk.bytes)
     },
     cancel: () => cancelled.abort(),
   })
@@ -123,7 +123,7 @@ function streamAnswer(reply: WireReply, { deltaSize, delays, headers }: Encoding
   return {
     status: 200,
     headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache', ...headers },
-    pieces: events.map((event) => ({
+    chunks: events.map((event) => ({
       bytes: toFrames(event).map(encodeFrame).join(''),
       delayMs: delayBefore(event, delays),
     })),
@@ -149,8 +149,8 @@ function bodyAnswer(reply: WireReply, encoding: Encoding): Answer {
   const { blockMs = 0, pieceMs = 0, startMs = 0 } = encoding.delays
   const slow = blockMs + pieceMs > 0
   const delayMs = slow
-    ? streamAnswer(reply, encoding).pieces.reduce((sum, piece) => sum + piece.delayMs, 0)
+    ? streamAnswer(reply, encoding).chunks.reduce((sum, chunk) => sum + chunk.delayMs, 0)
     : startMs
   const answer = jsonAnswer(200, toResponse(reply), encoding.headers)
-  return { ...answer, pieces: answer.pieces.map((piece) => ({ ...piece, delayMs })) }
+  return { ...answer, chunks: answer.chunks.map((chunk) => ({ ...chunk, delayMs })) }
 }

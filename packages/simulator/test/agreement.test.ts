@@ -1,6 +1,6 @@
 /**
- * The simulator accepts exactly what the engine's own `validate` has nothing against. The two are written
- * apart, from the same facts; where they disagree, one of them has the facts wrong.
+ * The simulator accepts exactly the requests that the engine's own `validate` accepts. The two are written
+ * independently from the same facts, so a disagreement means that one of them is wrong.
  */
 import { type Payload, validate } from '@tidemark/core'
 import { createSimulator } from '@tidemark/simulator'
@@ -14,7 +14,7 @@ import { type MadeUp, madeUp, Tape } from './payloads.ts'
 const simulator = createSimulator({ binding: { foreignSignatures: 'allow' }, limits: { enforced: false } })
 
 async function refusalOf({ body, betas, version }: MadeUp): Promise<string | null> {
-  // Nothing is filled in: what a body leaves out is left out.
+  // No defaults: a field that the body leaves out stays out.
   const told = await ask(simulator, { max_tokens: undefined, ...body }, { betas, version })
   return told.status === 200 ? null : told.body.error.message
 }
@@ -38,7 +38,7 @@ const waiting = (name: string): JsonObject => ({
   ],
 })
 
-/** Rules that chance would seldom meet on both sides of the line. */
+/** Rules that generated requests would seldom both keep and break. */
 const LIMITS: readonly { readonly what: string; readonly body: JsonObject; readonly isValid: boolean }[] = [
   { what: 'as many deferred tools as may be', body: { tools: [look, ...deferred(10_000)] }, isValid: true },
   { what: 'one deferred tool more', body: { tools: [look, ...deferred(10_001)] }, isValid: false },
@@ -65,7 +65,7 @@ const LIMITS: readonly { readonly what: string; readonly body: JsonObject; reado
 const tape = fc.array(fc.nat(1_000), { minLength: 40, maxLength: 160 })
 
 describe('the simulator and the engine', () => {
-  it('agree on what is a valid request', async () => {
+  it('agree on which requests are valid', async () => {
     const seen = { accepted: 0, refused: 0 }
     await fc.assert(
       fc.asyncProperty(tape, async (numbers) => {
@@ -80,7 +80,7 @@ describe('the simulator and the engine', () => {
       }),
       { numRuns: 1_500 },
     )
-    // Neither side may be the only one that is ever tried.
+    // Both valid and invalid requests must have been generated.
     expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(100)
   })
 

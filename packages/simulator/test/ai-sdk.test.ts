@@ -43,7 +43,7 @@ describe('ai 7 with @ai-sdk/anthropic 4', () => {
     expect(await usage).toMatchObject({ inputTokens: 11, outputTokens: 7 })
   })
 
-  it('thinks, calls two tools at once and goes on with their results', async () => {
+  it('thinks, calls two tools in parallel and continues with their results', async () => {
     const { model, simulator } = connect({ script: agent })
     const { text, steps } = await generateText({ model, prompt: PROMPT, tools, stopWhen: stepCountIs(3) })
     expect(text).toBe('Both are in – done ✓.')
@@ -84,7 +84,7 @@ describe('ai 7 with @ai-sdk/anthropic 4', () => {
     expect((await ask()).usage.inputTokenDetails).toMatchObject({ cacheReadTokens: 754, cacheWriteTokens: 0 })
   })
 
-  it('maps errors, and says which can be tried again', async () => {
+  it('maps errors, and marks those that can be retried', async () => {
     const { model, simulator } = connect()
     simulator.queueFaults({ type: 'status', status: 529 }, { type: 'status', status: 400, message: 'no' })
     const failed = () => generateText({ model, prompt: 'x', maxRetries: 0 }).catch((error: unknown) => error)
@@ -96,14 +96,14 @@ describe('ai 7 with @ai-sdk/anthropic 4', () => {
     expect(APICallError.isInstance(refused) && refused).toMatchObject({ statusCode: 400, isRetryable: false })
   })
 
-  it('tries again after 429, when it is told to', async () => {
+  it('retries after 429, at the time of retry-after', async () => {
     const { model, simulator } = connect()
     simulator.queueFaults({ type: 'status', status: 429, headers: { 'retry-after-ms': '1' } })
     expect((await generateText({ model, prompt: 'again' })).text).toBe('again')
     expect(simulator.requests).toHaveLength(2)
   })
 
-  it('notices a stream that breaks off', async () => {
+  it('detects a stream that breaks off', async () => {
     const { model, simulator } = connect()
     simulator.queueFaults({ type: 'reset', afterBytes: 900 })
     const errors: unknown[] = []

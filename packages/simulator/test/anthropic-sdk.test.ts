@@ -1,4 +1,4 @@
-/** The official client, the present version and the last of the one before, over a real connection. */
+/** The official SDK, in the current and in the previous major version, over a real connection. */
 import { createServer } from 'node:net'
 import Newer from '@anthropic-ai/sdk'
 import { type ServedSimulator, type ServeOptions, serveSimulator } from '@tidemark/simulator'
@@ -58,7 +58,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
     expect(message.usage).toMatchObject({ input_tokens: 11, output_tokens: 7 })
   })
 
-  it('gets thinking and two calls at once, and sends their results back', async () => {
+  it('gets thinking and two parallel calls, and sends their results back', async () => {
     const client = await connect({ script: agent })
     const base = { model: MODEL, max_tokens: 500, tools: [READ] }
     const first = await client.messages
@@ -100,7 +100,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
     expect(shown.usage.output_tokens_details).toEqual({ thinking_tokens: 6 })
   })
 
-  it('counts tokens, and as many as are billed', async () => {
+  it('counts as many tokens as are billed', async () => {
     const client = await connect()
     const body = {
       model: MODEL,
@@ -142,7 +142,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
     expect((failure as Error).constructor.name).toBe(name)
   })
 
-  it('says what was wrong with a request', async () => {
+  it('reports what is wrong with a request', async () => {
     const client = await connect()
     const failure = await client.messages
       .create({ model: 'claude-nobody', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] })
@@ -165,7 +165,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
     { name: '529', fault: { type: 'status', status: 529, headers: { 'retry-after-ms': '1' } } as const },
     { name: '500', fault: { type: 'status', status: 500, headers: { 'retry-after-ms': '1' } } as const },
     { name: 'a connection torn down', fault: { type: 'reset' } as const },
-  ])('tries again after $name', async ({ fault }) => {
+  ])('retries after $name', async ({ fault }) => {
     const client = await connect({}, { maxRetries: 2 })
     served?.simulator.queueFaults(fault)
     const message = await client.messages.create({
@@ -177,7 +177,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
     expect(served?.simulator.requests).toHaveLength(2)
   })
 
-  it('gives up when told that trying again is no use', async () => {
+  it('does not retry with x-should-retry: false', async () => {
     const client = await connect({}, { maxRetries: 2 })
     served?.simulator.queueFaults({ type: 'status', status: 529, headers: { 'x-should-retry': 'false' } })
     await expect(
@@ -186,7 +186,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
     expect(served?.simulator.requests).toHaveLength(1)
   })
 
-  it('notices a stream that breaks off', async () => {
+  it('detects a stream that breaks off', async () => {
     const client = await connect()
     served?.simulator.queueFaults({ type: 'reset', afterBytes: 900 })
     const stream = client.messages.stream({
@@ -197,7 +197,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
     await expect(stream.finalMessage()).rejects.toThrow()
   })
 
-  it('notices a stream that ends too early', async () => {
+  it('detects a stream that ends too early', async () => {
     const client = await connect()
     served?.simulator.queueFaults({ type: 'cut', afterBytes: 1_500 })
     const stream = client.messages.stream({
@@ -208,7 +208,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
     await expect(stream.finalMessage()).rejects.toThrow('stream ended without producing a Message')
   })
 
-  it('throws what an error event in a stream says', async () => {
+  it('throws the error of an error event', async () => {
     const client = await connect()
     served?.simulator.queueFaults({ type: 'error-event', afterEvents: 4 })
     const stream = client.messages.stream({
@@ -242,7 +242,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
     expect(requests.map(({ status }) => status)).toEqual([200, 200])
   })
 
-  it('compacts on demand and goes on from the block', async () => {
+  it('compacts on demand and continues from the block', async () => {
     const client = await connect({
       script: ({ kind }) => ({
         blocks: [{ type: 'text', text: kind === 'compaction' ? 'They greeted each other.' : 'hello' }],
@@ -275,7 +275,7 @@ describe.each(CLIENTS)('@anthropic-ai/sdk $name', ({ Client, older }) => {
 })
 
 describe('what the clients send', () => {
-  it('differs in version, key and address, and all of it is taken', async () => {
+  it('differs in version, key and address, and all are accepted', async () => {
     const { url, simulator } = await startServer()
     const body = { model: MODEL, max_tokens: 5, messages: [{ role: 'user' as const, content: 'x' }] }
     await new Newer({ apiKey: 'key', baseURL: url }).messages.create(body)
@@ -301,11 +301,11 @@ describe('what the clients send', () => {
 })
 
 describe('serving', () => {
-  it('stays on this machine unless told otherwise', async () => {
+  it('listens on loopback unless remote access is allowed', async () => {
     await expect(serveSimulator({ host: '0.0.0.0' })).rejects.toMatchObject({ code: 'bad-option' })
   })
 
-  it('says which port is taken', async () => {
+  it('reports a port that is in use', async () => {
     const { port } = await startServer()
     await expect(serveSimulator({ port })).rejects.toMatchObject({ code: 'io-failed', details: { port } })
   })

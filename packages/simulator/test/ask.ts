@@ -1,4 +1,4 @@
-/** Talking to a simulator without a client library: the body in, status and parsed answer out. */
+/** Requests to a simulator without a client library: sends a body, returns the status and the parsed answer. */
 import { createSimulator, type Simulator, type SimulatorOptions } from '@tidemark/simulator'
 
 export interface Told {
@@ -32,10 +32,10 @@ export async function ask(simulator: Simulator, body: object, asked: Asked = {})
   return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers }
 }
 
-/** 512 tokens are enough for its cache, and one test text of so many tokens is easily made. */
+/** Its cache minimum is 512 tokens, which keeps test texts short. */
 export const MODEL = 'claude-opus-5'
 
-/** A text that costs exactly so many tokens; texts with different marks differ from their first byte on. */
+/** A text of exactly `count` tokens. Texts with different marks differ from the first byte. */
 export function tokens(count: number, mark = 'x'): string {
   return mark.padEnd(count * 4, ' lorem ipsum')
 }

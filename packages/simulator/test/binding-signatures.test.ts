@@ -1,4 +1,4 @@
-/** Signatures themselves, the newest response, and what the server does to thinking by itself. */
+/** Signatures, the newest response, and what the server itself does to thinking. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, result, simulate, type Told, tokens, user } from './ask.ts'
@@ -22,7 +22,7 @@ describe('the newest response', () => {
     expect((await ask(simulator, { ...shown, messages })).body.error.message).toBe(MODIFIED)
   })
 
-  it('need not where the simulator is told so', async () => {
+  it('may be edited if the simulator allows it', async () => {
     const simulator = simulate({ ...thinker, binding: { editedText: 'allow' } })
     const first = await ask(simulator, { ...shown, messages: [user('look')] })
     const messages = [
@@ -89,7 +89,7 @@ describe('signatures', () => {
     expect(lenient.status).toBe(200)
   })
 
-  it('grow with what was thought, as real ones do', async () => {
+  it('grow with the thinking, as real ones do', async () => {
     const simulator = simulate({
       script: () => ({
         blocks: [
@@ -121,7 +121,7 @@ describe('what the server takes away', () => {
     expect(told.body.input_transformations).toEqual([])
   })
 
-  it('leaves a message for one turn in its place, where it must stay', async () => {
+  it('keeps a turn-scoped message in its place, where it must stay', async () => {
     const simulator = simulate(thinker)
     const asked = { betas: ['mid-conversation-system-clear-at-2026-08-21'] }
     const note = { role: 'system', content: 'be quick', clear_at: 'next_user_message' }

@@ -1,4 +1,4 @@
-/** Thinking bound to the conversation before it: each kind of change between two requests, and what becomes of it. */
+/** Thinking is bound to the prefix before it: each kind of change between two requests, and its effect. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { type Asked, ask, assistant, MARK, result, simulate, TOOL, type Told, text, user } from './ask.ts'
@@ -163,7 +163,7 @@ describe.each(ROWS)('$name', ({ change, invalid }) => {
       )
   })
 
-  it('drops what is invalid where that is asked for, and says so', async () => {
+  it('drops invalid thinking if the request asks for it, and reports it', async () => {
     const told = await again({ binding: { enforced: false } }, setting('drop_block'), { betas: [CONTROLS] })
     expect(told.status).toBe(200)
     expect(told.body.input_transformations).toEqual(
@@ -171,7 +171,7 @@ describe.each(ROWS)('$name', ({ change, invalid }) => {
     )
   })
 
-  it('lets it pass on an older account, and says so', async () => {
+  it('lets it pass on an older account, and reports it', async () => {
     const told = await again({ binding: { enforced: false } }, {}, { betas: [CONTROLS] })
     expect(told.status).toBe(200)
     expect(told.body.input_transformations).toEqual(
@@ -183,12 +183,12 @@ describe.each(ROWS)('$name', ({ change, invalid }) => {
     )
   })
 
-  it('is an error on an older account that asks for one', async () => {
+  it('is an error on an older account if the request asks for it', async () => {
     const told = await again({ binding: { enforced: false } }, setting('error'), { betas: [CONTROLS] })
     expect(told.status).toBe(invalid.length === 0 ? 200 : 400)
   })
 
-  it('is not looked at by a model that binds nothing', async () => {
+  it('is not checked by a model without binding', async () => {
     const model = 'claude-fable-5'
     const talk = await conversation(thinker, { ...REQUEST, model })
     const told = await ask(talk.simulator, { ...talk.base, messages: talk.messages, ...change(talk) })
@@ -196,7 +196,7 @@ describe.each(ROWS)('$name', ({ change, invalid }) => {
   })
 })
 
-describe('the sentence that says what changed', () => {
+describe('the sentence that describes the change', () => {
   it.each([
     {
       change: { system: 'other' },
@@ -254,7 +254,7 @@ describe('thinking that was removed', () => {
       },
       { path, betas: [CONTROLS] },
     )
-    // Three thoughts of three tokens.
+    // Three thinking blocks of three tokens.
     expect(kept.body.input_tokens - dropped.body.input_tokens).toBe(9)
   })
 })
@@ -281,7 +281,7 @@ describe('thinking of another model', () => {
     )
   })
 
-  it('is there again when the conversation comes back', async () => {
+  it('is valid again for its own model', async () => {
     const { simulator, messages, base } = await conversation()
     const away = await ask(simulator, { ...base, model: 'claude-opus-5-5', messages })
     const next = [...messages, { role: 'assistant', content: away.body.content }, user('back')]
@@ -289,7 +289,7 @@ describe('thinking of another model', () => {
     expect(told.body.input_transformations).toEqual([])
   })
 
-  it('is dropped where it belongs to another organisation', async () => {
+  it('is dropped if it belongs to another organization', async () => {
     const accounts = {
       one: { organization: 'org_1', workspace: 'w' },
       two: { organization: 'org_2', workspace: 'w' },

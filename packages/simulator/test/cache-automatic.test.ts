@@ -24,24 +24,24 @@ describe('automatic caching', () => {
     expect(figuresOf(second)).toMatchObject({ read: 604, input: 0 })
   })
 
-  it('is nothing new where the last block has the same marker', async () => {
+  it('adds nothing if the last block has the same marker', async () => {
     const told = await ask(simulate(), { ...MARK, messages: [user(text(tokens(600), MARK))] })
     expect(figuresOf(told)).toEqual({ read: 0, write5m: 604, write1h: 0, input: 0 })
   })
 
-  it('is refused where the last block has another lifetime', async () => {
+  it('is rejected if the last block has another TTL', async () => {
     const told = await ask(simulate(), { ...MARK, messages: [user(text(tokens(600), HOUR))] })
     expect(told.status).toBe(400)
     expect(told.body.error.message).toContain("ttl='1h'")
   })
 
-  it('is refused as the fifth marker', async () => {
+  it('is rejected as the fifth marker', async () => {
     const four = [1, 2, 3, 4].map((index) => text(`block ${index}`, MARK))
     const told = await ask(simulate(), { ...MARK, messages: [user(...four, 'last')] })
     expect(told.body.error.message).toBe('A maximum of 4 blocks with cache_control may be provided. Found 5.')
   })
 
-  it('walks back from what cannot carry a marker', async () => {
+  it('skips blocks that cannot carry a marker', async () => {
     const simulator = simulate({ binding: { foreignSignatures: 'allow' } })
     const messages = [
       user(text(tokens(600))),
@@ -55,7 +55,7 @@ describe('automatic caching', () => {
 
 describe('warming the cache', () => {
   const prompt = { max_tokens: 0, messages: [user(text(tokens(600), MARK))] }
-  it('answers nothing and writes everything', async () => {
+  it('generates nothing and writes the whole prompt', async () => {
     const simulator = simulate()
     const { body } = await ask(simulator, prompt)
     expect(body).toMatchObject({ content: [], stop_reason: 'max_tokens', usage: { output_tokens: 0 } })
@@ -76,7 +76,7 @@ describe('warming the cache', () => {
   })
 })
 
-describe('what is the same to the cache', () => {
+describe('what the cache treats as equal', () => {
   const same = [
     { name: 'a string and one text block', one: tokens(600), other: [text(tokens(600))] },
     {
@@ -98,7 +98,7 @@ describe('what is the same to the cache', () => {
     expect(figuresOf(told).read).toBe(604)
   })
 
-  it('keys of a tool input in another order are not', async () => {
+  it('keys of a tool input in another order are different', async () => {
     const simulator = simulate()
     const turn = (input: object): object => ({
       ...MARK,

@@ -15,7 +15,7 @@ import {
   user,
 } from './ask.ts'
 
-/** One message of so many blocks, the marker on the last. */
+/** One message with this many blocks and a marker on the last. */
 function blocks(count: number, marked: readonly number[] = [count]): object {
   return user(
     ...Array.from({ length: count }, (_, index) =>
@@ -40,7 +40,7 @@ describe('look-back', () => {
     expect(figuresOf(told)).toEqual({ read: expected, write5m: 3_504 - expected, write1h: 0, input: 0 })
   })
 
-  it('finds only what was a breakpoint, not what stayed the same', async () => {
+  it('finds only prefixes that had a breakpoint', async () => {
     const simulator = simulate()
     await ask(simulator, { messages: [blocks(6)] })
     const changed = user(
@@ -51,7 +51,7 @@ describe('look-back', () => {
     expect(figuresOf(await ask(simulator, { messages: [changed] })).read).toBe(0)
   })
 
-  it('counts calls in a row as one position, and results in a row', async () => {
+  it('counts consecutive calls as one position, and consecutive results', async () => {
     const simulator = simulate()
     const ids = Array.from({ length: 30 }, (_, index) => `toolu_${index}`)
     const start = [user(text(tokens(600), MARK))]
@@ -84,7 +84,7 @@ describe('minimum', () => {
     { model: 'claude-opus-4-8', minimum: 1_024 },
     { model: 'claude-opus-4-7', minimum: 2_048 },
     { model: 'claude-haiku-4-5', minimum: 4_096 },
-  ])('$model caches from $minimum on, and below it says nothing', async ({ model, minimum }) => {
+  ])('$model caches from $minimum tokens on, and silently not below', async ({ model, minimum }) => {
     const simulator = simulate()
     const system = (count: number): object => ({
       model,
@@ -118,7 +118,7 @@ describe('lifetime', () => {
     expect(figuresOf(await ask(simulator, prompt(marker))).read).toBe(alive ? 604 : 0)
   })
 
-  it('is counted anew by each use', async () => {
+  it('restarts with each use', async () => {
     const simulator = simulate({ clock: manualClock() })
     await ask(simulator, prompt(MARK))
     for (const _ of [1, 2, 3]) {
@@ -129,7 +129,7 @@ describe('lifetime', () => {
     expect(figuresOf(await ask(simulator, prompt(MARK))).read).toBe(0)
   })
 
-  it('is counted anew for an entry that was found by looking back', async () => {
+  it('restarts for an entry that was found by look-back', async () => {
     const simulator = simulate({ clock: manualClock() })
     const on = (mark: string): object => ({ messages: [user(tokens(600), text(tokens(100, mark), MARK))] })
     await ask(simulator, prompt(MARK))
@@ -139,7 +139,7 @@ describe('lifetime', () => {
     }
   })
 
-  it('is not changed by a marker of another lifetime', async () => {
+  it('is not changed by a marker with another TTL', async () => {
     const simulator = simulate({ clock: manualClock() })
     await ask(simulator, prompt(HOUR))
     expect(figuresOf(await ask(simulator, prompt(MARK)))).toEqual({
@@ -206,7 +206,7 @@ describe('visibility', () => {
     expect(figuresOf(await third).read).toBe(604)
   })
 
-  it('never comes for a request that was refused', async () => {
+  it('never begins for a request that was rejected', async () => {
     const simulator = simulate()
     simulator.queueFaults({ type: 'status', status: 529 })
     expect((await ask(simulator, prompt)).status).toBe(529)
@@ -253,7 +253,7 @@ describe('the bill', () => {
     expect(figuresOf(await ask(simulator, { messages: [user(...now)] }))).toEqual(figures)
   })
 
-  it('adds up to what count_tokens says, and the two totals agree', async () => {
+  it('adds up to the result of count_tokens', async () => {
     const simulator = simulate()
     const messages = [user(text(a, HOUR), text(b, MARK), text(d))]
     const told = await ask(simulator, { messages })
@@ -264,7 +264,7 @@ describe('the bill', () => {
     expect(usage.cache_creation_input_tokens).toBe(write5m + write1h)
   })
 
-  it('sets a breakpoint of its own on results of server tools', async () => {
+  it('has an additional breakpoint on results of server tools', async () => {
     const simulator = simulate()
     const search = [
       { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } },
@@ -279,7 +279,7 @@ describe('the bill', () => {
 })
 
 describe('breakpoints that the provider sets itself', () => {
-  it('write, and nothing is looked for from them', async () => {
+  it('write entries, and nothing is searched from them', async () => {
     const simulator = simulate()
     const search = [
       { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } },

@@ -1,4 +1,4 @@
-/** The undocumented way of clearing: results deleted from the cached prefix, the messages as they were. */
+/** Cached clearing (undocumented): results are deleted from the cached prefix while the messages stay the same. */
 import { manualClock, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import {
@@ -17,7 +17,7 @@ import {
 
 const IDS = ['toolu_0', 'toolu_1', 'toolu_2', 'toolu_3']
 
-/** Calls and results, each result with its reference, the marker on the last, and deletions in a place of their own. */
+/** Calls and results with a reference each, a marker on the last, and a `cache_edits` block for the deletions. */
 function turns(count: number, deleted: readonly string[] = []): readonly object[] {
   const all = IDS.slice(0, count).flatMap((id, index) => {
     const last = index === count - 1 ? MARK : {}
@@ -36,7 +36,7 @@ function send(simulator: Simulator, count: number, deleted: readonly string[] = 
 const RESULT = 1_008
 
 describe('cached clearing', () => {
-  it('keeps the hit and takes the deleted result out of it', async () => {
+  it('keeps the cache hit without the deleted result', async () => {
     const simulator = simulate({ cachedClearing: true })
     const first = await send(simulator, 2)
     const told = await send(simulator, 3, ['toolu_0'])
@@ -44,7 +44,7 @@ describe('cached clearing', () => {
     expect(figuresOf(told).read).toBe(figuresOf(first).write5m - RESULT)
   })
 
-  it('adds up, and is resent with every request', async () => {
+  it('accumulates, and is sent again with every request', async () => {
     const simulator = simulate({ cachedClearing: true })
     await send(simulator, 3)
     const one = await send(simulator, 3, ['toolu_0'])
@@ -53,7 +53,7 @@ describe('cached clearing', () => {
     expect(figuresOf(two).read).toBe(figuresOf(one).read - RESULT)
   })
 
-  it('misses when a deletion is taken back: the prefix no longer has the text', async () => {
+  it('misses when a deletion is left out: the cached prefix no longer has the text', async () => {
     const simulator = simulate({ cachedClearing: true })
     await send(simulator, 3)
     await send(simulator, 3, ['toolu_0'])
@@ -70,12 +70,12 @@ describe('cached clearing', () => {
     expect(figuresOf(told)).toEqual(figuresOf(first))
   })
 
-  it('refuses a reference nobody has', async () => {
+  it('rejects an unknown reference', async () => {
     const told = await send(simulate({ cachedClearing: true }), 2, ['toolu_9'])
     expect(told.status).toBe(400)
   })
 
-  it('is unknown unless it was switched on', async () => {
+  it('is rejected as unknown unless it is enabled', async () => {
     const told = await send(simulate(), 2)
     expect(told.body.error.message).toBe(
       'messages.2.content.0.tool_result.cache_reference: Extra inputs are not permitted',

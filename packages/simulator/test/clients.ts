@@ -1,7 +1,7 @@
 /** Scripts and fixtures that the tests with real clients share. */
 import type { Script } from '@tidemark/simulator'
 
-/** Thinks, calls two tools at once, and answers when both results are there. */
+/** Thinks, calls two tools in parallel, and answers when both results have arrived. */
 export const agent: Script = ({ messages }) => {
   const last = messages.at(-1)
   const answered = Array.isArray(last?.content) && last.content.some((block) => block.type === 'tool_result')

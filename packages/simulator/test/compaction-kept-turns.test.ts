@@ -3,7 +3,7 @@ import { ask, assistant, simulate, TOOL, type Told, user } from './ask.ts'
 import { ASKED, BETA, blockFrom, CONTROLS, REQUEST, STRICT, summarizes } from './summaries.ts'
 
 describe('thinking in kept turns', () => {
-  /** u0, a1 (thinks), u2, a3 (thinks), u4; the first two are summarised. */
+  /** u0, a1 (with thinking), u2, a3 (with thinking), u4; the first two are summarized. */
   async function talk(base: object = REQUEST) {
     const simulator = simulate({ script: summarizes })
     const messages: object[] = [user('first')]
@@ -33,7 +33,7 @@ describe('thinking in kept turns', () => {
     )
   }
 
-  it('stays valid behind the block', async () => {
+  it('stays valid after the block', async () => {
     const told = await keptAfter()
     expect(told.status).toBe(200)
     expect(told.body.input_transformations).toEqual([])
@@ -65,7 +65,7 @@ describe('thinking in kept turns', () => {
     expect(told.body.error.message).toContain('The block is bound to a different conversation.')
   })
 
-  it('is lost when the first kept message would be one with the last summarised one', async () => {
+  it('is lost when the first kept message has the role of the last summarized one', async () => {
     const simulator = simulate({ script: summarizes })
     const start = [user('first'), user('and')]
     const reply = await ask(simulator, { ...REQUEST, messages: start })
@@ -75,7 +75,7 @@ describe('thinking in kept turns', () => {
     expect(told.status).toBe(400)
   })
 
-  it('may start with the reply to the last summarised message', async () => {
+  it('may start with the reply to the last summarized message', async () => {
     const told = await keptAfter({ cut: 1 })
     expect(told.status).toBe(200)
   })
@@ -88,7 +88,7 @@ describe('thinking in kept turns', () => {
     expect(told.status).toBe(400)
   })
 
-  it('goes on being valid after the next compaction', async () => {
+  it('stays valid after the next compaction', async () => {
     const { simulator, messages } = await talk()
     const first = await blockFrom(simulator, messages.slice(0, 2))
     const second = [assistant(first), ...messages.slice(2)]
@@ -107,7 +107,7 @@ describe('thinking in kept turns', () => {
     const kept = [assistant(block), ...messages.slice(2)]
     const reply = await ask(simulator, { ...REQUEST, messages: kept }, ASKED)
     const thought = { role: 'assistant', content: reply.body.content }
-    // The summarised messages are back, and the block is gone: what was thought behind it no longer holds.
+    // The summarized messages are back and the block is gone, so thinking after the block is no longer valid.
     const undone = [...messages, thought, user('fourth')]
     expect((await ask(simulator, { ...REQUEST, messages: undone }, ASKED)).status).toBe(400)
     expect(

@@ -28,7 +28,7 @@ describe('a summary on demand', () => {
     ])
   })
 
-  it('comes whole in a stream', async () => {
+  it('comes in one piece in a stream', async () => {
     const simulator = simulate({ script: summarizes })
     const response = await simulator.fetch('http://simulator/v1/messages', {
       method: 'POST',
@@ -67,7 +67,7 @@ describe('a summary on demand', () => {
     expect(seen[1]).toContain('<summary>')
   })
 
-  it('reads the cache of the conversation it summarises', async () => {
+  it('reads the cache of the conversation it summarizes', async () => {
     const simulator = simulate({ script: summarizes })
     const messages = [user(text(tokens(600), MARK)), assistant('seen'), user('good')]
     await ask(simulator, { ...REQUEST, messages })
@@ -75,7 +75,7 @@ describe('a summary on demand', () => {
     expect(body.usage.iterations[0].cache_read_input_tokens).toBeGreaterThan(600)
   })
 
-  it('is what the model sees in place of what it summarises', async () => {
+  it('replaces what it summarizes for the model', async () => {
     const shown: unknown[] = []
     const simulator = simulate({
       script: (request, context) => {

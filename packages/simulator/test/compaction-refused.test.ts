@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ask, assistant, call, simulate, user } from './ask.ts'
 import { ASKED, BETA, blockFrom, COMPACT, HISTORY, REQUEST, summarizes } from './summaries.ts'
 
-describe('what is refused', () => {
+describe('what is rejected', () => {
   const rows: readonly {
     readonly name: string
     readonly body: (block: object) => object
@@ -110,7 +110,7 @@ describe('what is refused', () => {
     expect(told.body.error.message).toBe('compaction: cannot be combined with `context_management`')
   })
 
-  it('the fields it never had, by name', async () => {
+  it('unknown fields, by name', async () => {
     const simulator = simulate({ script: summarizes })
     const block = await blockFrom(simulator, HISTORY)
     const told = await ask(
@@ -123,7 +123,7 @@ describe('what is refused', () => {
     )
   })
 
-  it('can be overloaded, and says so with a code', async () => {
+  it('can be overloaded, with an error code', async () => {
     const simulator = simulate({
       script: () => ({
         blocks: [],

@@ -1,4 +1,4 @@
-/** A summary on the way to an answer, once the prompt is long enough. */
+/** Threshold compaction: a summary before the answer, once the prompt is long enough. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, simulate, tokens, user } from './ask.ts'
@@ -15,7 +15,7 @@ describe('compaction at a threshold', () => {
   const asked = { betas: [EDIT] }
   const options: SimulatorOptions = { script: summarizes }
 
-  it('summarises on the way and answers behind the summary', async () => {
+  it('writes a summary before the answer', async () => {
     const { body } = await ask(simulate(options), { ...REQUEST, ...edit(), messages: long }, asked)
     expect(body.content.map((block: { type: string }) => block.type)).toEqual([
       'compaction',
@@ -36,7 +36,7 @@ describe('compaction at a threshold', () => {
     expect(body.usage.input_tokens).toBeLessThan(100)
   })
 
-  it('is in the record: its tokens among those billed, and by themselves', async () => {
+  it('is in the record: its tokens count as billed and are listed separately', async () => {
     const simulator = simulate(options)
     const { body } = await ask(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
     const [summary, message] = body.usage.iterations
@@ -50,7 +50,7 @@ describe('compaction at a threshold', () => {
     })
   })
 
-  it('stops behind the summary where it is told to', async () => {
+  it('stops after the summary with pause_after_compaction', async () => {
     const { body } = await ask(
       simulate(options),
       { ...REQUEST, ...edit({ pause_after_compaction: true }), messages: long },
@@ -72,7 +72,7 @@ describe('compaction at a threshold', () => {
   it.each([
     { name: 'with the old messages in front', front: long },
     { name: 'without them', front: [] },
-  ])('is gone on from, $name', async ({ front }) => {
+  ])('can be continued, $name', async ({ front }) => {
     const simulator = simulate(options)
     const { body } = await ask(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
     const messages = [...front, { role: 'assistant', content: body.content }, user('next')]
@@ -81,7 +81,7 @@ describe('compaction at a threshold', () => {
     expect(told.body.usage.input_tokens).toBeLessThan(100)
   })
 
-  it('can be paused and gone on from at once', async () => {
+  it('can be paused and continued at once', async () => {
     const simulator = simulate(options)
     const { body } = await ask(
       simulator,
@@ -92,7 +92,7 @@ describe('compaction at a threshold', () => {
     expect((await ask(simulator, { ...REQUEST, ...edit(), messages }, asked)).status).toBe(200)
   })
 
-  it('leaves an empty block where no summary came, which does nothing when sent back', async () => {
+  it('leaves an empty block if the script wrote no summary, which is ignored when sent back', async () => {
     const simulator = simulate({
       script: ({ kind }) =>
         kind === 'compaction'

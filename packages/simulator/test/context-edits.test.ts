@@ -1,4 +1,4 @@
-/** `context_management`: what is cleared, what that is called in the response, and what it does to the cache. */
+/** `context_management`: what is cleared, how the response reports it, and its effect on the cache. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import {
@@ -19,7 +19,7 @@ const ASKED = { betas: ['context-management-2025-06-27'] }
 const TOOLS = [TOOL, { ...TOOL, name: 'write' }]
 const PLACEHOLDER = '[cleared to save context]'
 
-/** A prompt, then so many calls with a result of 1,000 tokens each; every third is a `write`. */
+/** A prompt, then this many calls with a result of 1,000 tokens each; every third is a `write`. */
 function work(calls: number): readonly object[] {
   const turns = Array.from({ length: calls }, (_, index) => {
     const id = `toolu_${index}`
@@ -75,7 +75,7 @@ describe('clearing tool uses', () => {
   it.each(rows)('$name', async ({ edit: given, cleared }) => {
     const { body } = await ask(simulate(), { tools: TOOLS, messages: work(10), ...edit(CLEAR, given) }, ASKED)
     const applied = body.context_management.applied_edits
-    // A placeholder costs 7 of the 1,000 tokens it stands for.
+    // A placeholder costs 7 tokens instead of 1,000.
     expect(applied).toEqual(
       cleared === 0 ? [] : [{ type: CLEAR, cleared_tool_uses: cleared, cleared_input_tokens: cleared * 993 }],
     )
@@ -91,7 +91,7 @@ describe('clearing tool uses', () => {
     expect(body.context_management.applied_edits[0].cleared_input_tokens).toBe(expected)
   })
 
-  it('bills exactly what is left, and count_tokens agrees', async () => {
+  it('bills exactly what remains, and count_tokens agrees', async () => {
     const simulator = simulate()
     const body = { tools: TOOLS, messages: work(10), ...edit(CLEAR, inputTokens(1_000)) }
     const told = await ask(simulator, body, ASKED)
@@ -109,7 +109,7 @@ describe('clearing tool uses', () => {
     expect(told.body.usage.input_tokens).toBe(counted.body.input_tokens)
   })
 
-  it('shows the model a placeholder, which can be chosen', async () => {
+  it('shows the model a placeholder, which can be configured', async () => {
     const shown: string[] = []
     const options: SimulatorOptions = {
       script: ({ messages }) => {
@@ -143,7 +143,7 @@ describe('clearing tool uses', () => {
       ASKED,
     )
     expect(told.body.context_management.applied_edits[0].cleared_tool_uses).toBe(3)
-    // What is in front of the first cleared result was a breakpoint once.
+    // The prefix before the first cleared result was a breakpoint of an earlier request.
     const { read } = figuresOf(told)
     expect(read).toBeGreaterThan(600)
     expect(read).toBeLessThan(800)
@@ -187,7 +187,7 @@ describe('clearing thinking', () => {
     )
   })
 
-  it('keeps the last turn by default on an older model, and all if it is told to', async () => {
+  it('keeps the last turn by default on an older model, and all turns on request', async () => {
     const byDefault = await talk({}, 'claude-haiku-4-5')
     expect(byDefault.body.context_management.applied_edits).toMatchObject([{ cleared_thinking_turns: 2 }])
     const all = await talk({ keep: 'all' }, 'claude-haiku-4-5')
@@ -196,7 +196,7 @@ describe('clearing thinking', () => {
 })
 
 describe('in a stream', () => {
-  it('is told at the end, beside the usage', async () => {
+  it('is reported at the end, beside the usage', async () => {
     const response = await simulate().fetch('http://simulator/v1/messages', {
       method: 'POST',
       headers: { 'x-api-key': 'k', 'anthropic-version': '2026-10-21', 'anthropic-beta': ASKED.betas.join() },
@@ -217,7 +217,7 @@ describe('in a stream', () => {
     expect(delta.delta).toEqual({ stop_reason: 'end_turn', stop_sequence: null, stop_details: null })
   })
 
-  it('is null where nothing was asked for', async () => {
+  it('is null without edits', async () => {
     const { body } = await ask(simulate(), { messages: [user('x')] }, ASKED)
     expect(body.context_management).toBeNull()
   })

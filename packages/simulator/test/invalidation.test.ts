@@ -1,4 +1,4 @@
-/** The table of what loses which level of the cache, one row at a time, and what the provider's diagnosis calls it. */
+/** Which change loses which level of the cache, one row per change, and what the provider's diagnostics report. */
 import type { Simulator, SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import {
@@ -34,12 +34,12 @@ interface Row {
   readonly before?: object
   readonly after: object
   readonly asked?: Asked
-  /** For both requests alike. */
+  /** The same for both requests. */
   readonly always?: Asked
   readonly options?: SimulatorOptions
   /** The deepest level that is still read. */
   readonly kept: Kept
-  /** The type of `cache_miss_reason`; null where the requests themselves do not differ. */
+  /** The type of `cache_miss_reason`; null if the requests themselves do not differ. */
   readonly reason: string | null
 }
 
@@ -327,7 +327,7 @@ describe('a change between two requests', () => {
     },
   )
 
-  /** What the first request left in the cache on that level. */
+  /** Tokens that the first request cached up to that level. */
   function tokensUpTo(simulator: Simulator, kept: Kept): number {
     const breakpoints = simulator.requests[0]?.cache?.breakpoints ?? []
     return breakpoints.findLast(({ path }) => path.startsWith(kept))?.tokens ?? 0

@@ -1,10 +1,10 @@
-/** Requests made up from a list of numbers: most of them nearly right, many of them wrong somewhere. */
+/** Requests generated from a list of numbers: most are nearly valid, many have one error. */
 
 import { createSealer } from '../src/context/signatures.ts'
 import type { JsonObject } from '../src/protocol/api.ts'
 import { digest } from '../src/protocol/clock-and-ids.ts'
 
-/** Reads a list of numbers as choices; when it runs out, every choice is the first. */
+/** Reads a list of numbers as choices. After the last number every choice is the first. */
 export class Tape {
   readonly #numbers: readonly number[]
   #next = 0
@@ -23,7 +23,7 @@ export class Tape {
     return options[this.below(options.length)] as T
   }
 
-  /** True once in so many times. */
+  /** True once in `n` times. */
   rarely(odds = 6): boolean {
     return this.below(odds) === odds - 1
   }
@@ -112,7 +112,7 @@ function thinking(tape: Tape): readonly Block[] {
   ]
 }
 
-/** Turns that follow one another as they should. */
+/** Turns in a valid order. */
 function conversation(tape: Tape, betas: readonly string[]): Message[] {
   const messages: Message[] = []
   if (tape.rarely(8)) messages.push({ role: tape.one('assistant', 'user'), content: [summary(tape, betas)] })
@@ -149,7 +149,7 @@ function exchange(tape: Tape, turn: number): readonly Message[] {
   ]
 }
 
-/** A call that the provider is still running: alone, or beside one that has been answered. */
+/** A server tool call without result: alone, or beside one with a result. */
 function search(tape: Tape, turn: number): readonly Message[] {
   const name = tape.one('web_search', 'web_search', 'web_fetch')
   const waiting: Block = { type: 'server_tool_use', id: `srvtoolu_${turn}`, name, input: {} }
@@ -183,7 +183,7 @@ function note(tape: Tape): Message {
   return { role: 'system', content, ...more }
 }
 
-/** A block that this simulator could have made, or one that a threshold left. */
+/** A compaction block as this simulator signs it, or one of a threshold compaction. */
 function summary(tape: Tape, betas: readonly string[]): Block {
   const content = 'what was said'
   const extra = tape.rarely(6) ? tape.one<object>({ citations: null }, { text: 'more' }) : {}
@@ -252,7 +252,7 @@ const EDITS = [
   [{ type: 'compact_20260112', trigger: { type: 'input_tokens', value: 49_999 } }],
 ]
 
-/** One thing put wrong; sometimes it makes no difference. */
+/** Breaks one thing, which sometimes makes no difference. */
 function spoil(tape: Tape, messages: Message[]): void {
   const at = tape.below(Math.max(1, messages.length))
   const message = messages[at]

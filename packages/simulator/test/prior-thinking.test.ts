@@ -1,4 +1,4 @@
-/** Thinking of earlier turns in the cache, and diagnoses of requests as they were sent. */
+/** Thinking of earlier turns in the cache, and diagnostics of requests as they were sent. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, call, figuresOf, MARK, result, simulate, TOOL, text, tokens, user } from './ask.ts'
@@ -20,7 +20,7 @@ describe('thinking of earlier turns', () => {
     { model: 'claude-haiku-4-5', size: 4_200, keeps: false },
     { model: 'claude-opus-4-6', size: 4_200, keeps: true },
     { model: 'claude-sonnet-4-6', size: 1_100, keeps: true },
-  ])('$model keeps it in the prompt when the person speaks again: $keeps', async ({ model, size, keeps }) => {
+  ])('$model keeps it in the prompt after a new user prompt: $keeps', async ({ model, size, keeps }) => {
     const simulator = simulate(think)
     const thinking = { type: 'enabled', budget_tokens: 1_024 }
     const base = { model, tools: [TOOL], thinking, max_tokens: 2_000, ...MARK }
@@ -34,7 +34,7 @@ describe('thinking of earlier turns', () => {
     expect(told.read).toBe(keeps ? read + write5m : figuresOf(first).write5m)
   })
 
-  it('stays while a turn of tools goes on', async () => {
+  it('stays while a turn with tool calls goes on', async () => {
     const simulator = simulate({
       script: (request) => ({
         blocks: [
@@ -64,7 +64,7 @@ describe('thinking of earlier turns', () => {
 
 describe('diagnostics', () => {
   const base = { messages: [user(text(tokens(600), MARK))] }
-  it('does not know a request that did not ask', async () => {
+  it('does not know a request without diagnostics', async () => {
     const simulator = simulate()
     const first = await ask(simulator, base)
     const told = await ask(simulator, { ...base, diagnostics: { previous_message_id: first.body.id } })
@@ -80,7 +80,7 @@ describe('diagnostics', () => {
     expect(told.body.diagnostics.cache_miss_reason.type).toBe('previous_message_not_found')
   })
 
-  it('says how much lay behind the change', async () => {
+  it('reports how many tokens follow the change', async () => {
     const simulator = simulate()
     const turns = (second: string): readonly object[] => [
       user(tokens(600)),

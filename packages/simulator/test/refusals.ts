@@ -1,4 +1,4 @@
-/** A table of requests, each with the text it is refused with. */
+/** A table of requests, each with the text of its error. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { expect, it } from 'vitest'
 import { type Asked, ask, simulate } from './ask.ts'
@@ -8,7 +8,7 @@ export interface RefusalRow {
   readonly body: object
   readonly asked?: Asked
   readonly options?: SimulatorOptions
-  /** The whole message, or its beginning; null where the request is accepted. */
+  /** The whole message, or its beginning; null if the request is accepted. */
   readonly says: string | null | RegExp
 }
 

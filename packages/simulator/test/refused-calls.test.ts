@@ -1,4 +1,4 @@
-/** Calls and results that do not match, with the text of each refusal. */
+/** Tool calls and results that do not match, with the text of each error. */
 import { describe } from 'vitest'
 import { assistant, call, result, TOOL, user } from './ask.ts'
 import { type RefusalRow, testRefusals } from './refusals.ts'

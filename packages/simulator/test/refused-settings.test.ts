@@ -1,4 +1,4 @@
-/** Settings, sizes and markers that are not taken, with the text of each refusal. */
+/** Settings, sizes and markers that are rejected, with the text of each error. */
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, call, MARK, MODEL, result, simulate, TOOL, text, user } from './ask.ts'
 import { type RefusalRow, testRefusals } from './refusals.ts'
@@ -183,7 +183,7 @@ describe('sizes, markers and edits', () => {
 })
 
 describe('images', () => {
-  /** The head of a PNG of that size: enough to tell it. */
+  /** The header of a PNG of that size. */
   function png(width: number): object {
     const head = Buffer.alloc(24)
     head.write('\x89PNG\r\n\x1a\n', 'latin1')

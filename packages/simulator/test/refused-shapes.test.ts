@@ -1,4 +1,4 @@
-/** What a request may consist of, field by field, with the text of each refusal. */
+/** The shape of a request, field by field, with the text of each error. */
 import { describe } from 'vitest'
 import { assistant, MARK, TOOL, text, user } from './ask.ts'
 import { type RefusalRow, testRefusals } from './refusals.ts'

@@ -1,4 +1,4 @@
-/** Who may say what and when, with the text of each refusal. */
+/** Roles, order of messages and empty content, with the text of each error. */
 import { describe } from 'vitest'
 import { assistant, call, MARK, result, TOOL, text, user } from './ask.ts'
 import { type RefusalRow, testRefusals } from './refusals.ts'

@@ -1,4 +1,4 @@
-/** What a script is given, with as little said as a test needs. */
+/** Inputs of a script, with defaults for everything a test does not set. */
 import type { Reply, Script } from '@tidemark/simulator'
 import type { Block, JsonObject, MessageParam } from '../src/protocol/api.ts'
 import type { ScriptContext, ScriptRequest } from '../src/scripts/script.ts'
@@ -31,12 +31,12 @@ export function context(given: Partial<ScriptContext> = {}): ScriptContext {
   return { index: 0, turn: 0, inputTokens: 100, random: () => 0.5, now: 1_800_000_000_000, ...given }
 }
 
-/** The text of a reply, tools and thinking left out. */
+/** The text of a reply, without tool calls and thinking. */
 export function textOf({ blocks }: Reply): string {
   return blocks.map((block) => (block.type === 'text' ? String(block.text) : '')).join('')
 }
 
-/** Asks once with one user message and gives the text back. */
+/** Calls the script once and returns the text of its reply. */
 export async function said(
   script: Script,
   given: Given = {},

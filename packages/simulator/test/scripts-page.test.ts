@@ -1,4 +1,4 @@
-/** docs/simulator-scripts.md says what the code does, and its examples run and print what they say. */
+/** docs/simulator-scripts.md agrees with the code, and its examples run and print what they say. */
 import { readFileSync } from 'node:fs'
 import * as published from '@tidemark/simulator'
 import ts from 'typescript'
@@ -23,7 +23,7 @@ function blocks(language: string): readonly string[] {
   )
 }
 
-/** The cells of the table whose first heading is this. */
+/** The cells of the table with this first heading. */
 function table(heading: string): readonly (readonly string[])[] {
   const rows = page
     .slice(page.indexOf(`\n| ${heading} |`))
@@ -74,7 +74,7 @@ describe('examples', () => {
     expect(await printed(source)).toEqual(expected)
   })
 
-  it('the scenario goes as it is told', async () => {
+  it('the scenario plays as described', async () => {
     const [source = ''] = blocks('yaml')
     const parsed = parseScenario(source, 'login.yaml')
     if (!parsed.ok) throw new Error(parsed.problems.join('\n'))
@@ -108,13 +108,13 @@ describe('examples', () => {
     ])
   })
 
-  it('the error is what people see', () => {
+  it('the error is the one shown', () => {
     const [source = ''] = blocks('yaml')
     const parsed = parseScenario(source.replace('{ pattern: login, path: src }', 'login'), 'login.yaml')
     expect(parsed).toEqual({ ok: false, problems: blocks('text').map((text) => text.trim()) })
   })
 
-  it('the faults ahead of time can be read', () => {
+  it('the scheduled faults can be read', () => {
     const [source = ''] = blocks('json')
     expect(readAll(listOf(readScheduledFault), JSON.parse(source))).toEqual({
       ok: true,
@@ -129,7 +129,7 @@ describe('examples', () => {
 })
 
 describe('tables', () => {
-  it('faults: what is written is the data beside it', () => {
+  it('faults: each text means the data beside it', () => {
     const rows = table('written')
     expect(rows.length).toBe(12)
     for (const [written = '', , data = ''] of rows) {
@@ -147,7 +147,7 @@ describe('tables', () => {
     expect(all.slice(0, adversarial.ADVERSARY_NAMES.length)).toEqual([...adversarial.ADVERSARY_NAMES])
   })
 
-  it('the names of scripts, with what is said behind them', () => {
+  it('the names of scripts, with their options', () => {
     const references = [
       ...names('name'),
       'echo?summaries=none',
@@ -179,7 +179,7 @@ describe('tables', () => {
     expect([...conditions].toSorted()).toEqual(known('turns: [{text: a, when: {x: 1}}]'))
   })
 
-  it('scenarios: every condition can be written so', () => {
+  it('scenarios: every condition can be read', () => {
     const written = names('condition')
       .map((name) => (/^\w+: /.test(name) ? name : `turn: ${name}`))
       .map((condition) => condition.replaceAll('\\|', '|'))

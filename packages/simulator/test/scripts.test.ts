@@ -1,4 +1,4 @@
-/** The scripts that come with the simulator, behind it: what they say is valid, cached, compacted and cut short. */
+/** The built-in scripts in a simulator: their output is valid, cached, compacted and cut short. */
 import { createSimulator, manualClock, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import type { Block, MessageParam } from '../src/protocol/api.ts'
@@ -50,7 +50,7 @@ describe('the coder behind the simulator', () => {
     expect(missed).toEqual([])
   })
 
-  it('goes on after an on-demand compaction', async () => {
+  it('continues after an on-demand compaction', async () => {
     const coder = createCoder({ turns: 24, resultTokens: 100 })
     const simulator = createSimulator({ script: withSummaries(coder.script) })
     const more = { system: SYSTEM, tools: coder.tools }
@@ -143,7 +143,7 @@ describe('faults by header', () => {
     expect([told.status, told.body.error.type, told.headers.get('retry-after')]).toEqual([status, type, wait])
   })
 
-  /** The bytes of a streamed answer, as far as they come. */
+  /** The bytes of a streamed answer up to where it breaks off. */
   async function bytesOf(fault: string): Promise<{ readonly bytes: Buffer; readonly ended: string }> {
     const response = await createSimulator().fetch('http://simulator/v1/messages', {
       method: 'POST',
@@ -187,7 +187,7 @@ describe('faults by header', () => {
   })
 })
 
-it('faults ahead of time strike when they are due, and can be forgotten', async () => {
+it('scheduled faults apply when they are due, and can be deleted', async () => {
   const simulator = createSimulator()
   const control = async (method: string, body?: unknown): Promise<number> => {
     const init = body === undefined ? { method } : { method, body: JSON.stringify(body) }

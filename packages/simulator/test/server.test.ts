@@ -1,4 +1,4 @@
-/** The HTTP side: headers in, headers out, paths, bodies, limits, and what is shown of it all. */
+/** HTTP: request and response headers, paths, bodies and rate limits. */
 import { gzipSync } from 'node:zlib'
 import { manualClock, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
@@ -15,7 +15,7 @@ function post(simulator: Simulator, path: string, init: RequestInit = {}): Promi
   })
 }
 
-describe('who may come in', () => {
+describe('authentication and version', () => {
   it.each([
     { name: 'x-api-key', headers: { 'x-api-key': 'k' }, status: 200 },
     { name: 'a bearer token', headers: { authorization: 'Bearer k' }, status: 200 },
@@ -38,7 +38,7 @@ describe('who may come in', () => {
     expect((await post(simulate(), '/v1/messages', { headers })).status).toBe(status)
   })
 
-  it('only with a key there is, where keys are given', async () => {
+  it('accepts only the given keys', async () => {
     const simulator = simulate({ accounts: { good: { organization: 'o', workspace: 'w' } } })
     const told = await ask(simulator, { messages: [user('x')] }, { headers: { 'x-api-key': 'bad' } })
     expect(told).toMatchObject({
@@ -73,7 +73,7 @@ describe('paths', () => {
       })
   })
 
-  it('tells of models page by page', async () => {
+  it('lists models page by page', async () => {
     const simulator = simulate()
     const read = async (query: string) =>
       (await post(simulator, `/v1/models?${query}`, { method: 'GET', body: null })).json()
@@ -113,7 +113,7 @@ describe('bodies', () => {
     })
   })
 
-  it('may come packed', async () => {
+  it('may be compressed', async () => {
     const body = gzipSync(JSON.stringify({ model: MODEL, max_tokens: 9, messages: [user('x')] }))
     const headers = (encoding: string) => ({ ...HEADERS, 'content-encoding': encoding })
     expect((await post(simulate(), '/v1/messages', { body, headers: headers('gzip') })).status).toBe(200)
@@ -132,7 +132,7 @@ describe('bodies', () => {
 })
 
 describe('limits', () => {
-  it('are told in headers, and run down', async () => {
+  it('are reported in headers that count down', async () => {
     const simulator = simulate({
       clock: manualClock(Date.UTC(2026, 10, 15, 12)),
       limits: { requests: 10, inputTokens: 10_000 },
@@ -158,7 +158,7 @@ describe('limits', () => {
     expect(second.headers.get('anthropic-ratelimit-input-tokens-remaining')).toBe('7000')
   })
 
-  it('are kept where they are to be, until the minute is over', async () => {
+  it('are enforced if set, until the minute is over', async () => {
     const clock = manualClock()
     const simulator = simulate({ clock, limits: { requests: 1, enforced: true } })
     expect((await ask(simulator, { messages: [user('x')] })).status).toBe(200)
@@ -169,7 +169,7 @@ describe('limits', () => {
     expect((await ask(simulator, { messages: [user('x')] })).status).toBe(200)
   })
 
-  it('leave out what was read from the cache', async () => {
+  it('do not count tokens read from the cache', async () => {
     const simulator = simulate({ limits: { inputTokens: 5_000 } })
     const prompt = { messages: [user(text(tokens(2_000), MARK))] }
     await ask(simulator, prompt)
@@ -180,7 +180,7 @@ describe('limits', () => {
 })
 
 describe('the answer', () => {
-  it('stops where it is told to', async () => {
+  it('stops at a stop sequence', async () => {
     const simulator = simulate({ script: () => ({ blocks: [{ type: 'text', text: 'one STOP two END' }] }) })
     const { body } = await ask(simulator, { stop_sequences: ['END', 'STOP'], messages: [user('x')] })
     expect(body).toMatchObject({
@@ -223,7 +223,7 @@ describe('the answer', () => {
     })
   })
 
-  it('is an error when the script is', async () => {
+  it('is a 500 if the script throws', async () => {
     const simulator = simulate({
       script: () => {
         throw new Error('out of ideas')

@@ -1,4 +1,4 @@
-/** A model that can summarise, a conversation worth it, and how a signed block is had. */
+/** A script that can summarize, a conversation, and a function that creates a signed compaction block. */
 import type { Script } from '@tidemark/simulator'
 import { ask, assistant, type simulate, TOOL, user } from './ask.ts'
 

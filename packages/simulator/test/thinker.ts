@@ -1,4 +1,4 @@
-/** A model that thinks before every answer, and a conversation with it that has three thoughts in it. */
+/** A script that thinks before every answer, and a conversation with three thinking blocks. */
 import type { Simulator, SimulatorOptions } from '@tidemark/simulator'
 import { ask, result, simulate, TOOL, user } from './ask.ts'
 

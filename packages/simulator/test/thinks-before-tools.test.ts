@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { createCoder, createSimulator } from '../src/index.ts'
 
-describe('thinking with a budget of its own', () => {
-  it('comes before a tool call whatever the script says, so that its own reply may be sent back', async () => {
+describe('thinking with a budget', () => {
+  it('comes before a tool call even if the script has none, so that the reply can be sent back', async () => {
     const coder = createCoder({ turns: 5 })
     const { fetch } = createSimulator({ script: coder.script })
     const tools = ['Read', 'Edit', 'Bash', 'Grep'].map((name) => ({ name, input_schema: { type: 'object' } }))

@@ -1,4 +1,4 @@
-/** Message threads: the conversation on the server, one continuation for each response, five minutes. */
+/** Message threads: the server stores the conversation; each response can be continued once, within five minutes. */
 import { manualClock, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { type Asked, ask, assistant, MARK, MODEL, result, simulate, TOOL, type Told, user } from './ask.ts'
@@ -18,7 +18,7 @@ async function start(simulator: Simulator, more: object = {}): Promise<string> {
 }
 
 describe('a thread', () => {
-  it('goes on with what is new alone', async () => {
+  it('continues with only the new messages', async () => {
     const simulator = simulate()
     const id = await start(simulator)
     const told = await ask(simulator, { ...on(id), messages: [user('and?')] }, ASKED)
@@ -47,7 +47,7 @@ describe('a thread', () => {
     expect(told.body.content).toEqual([{ type: 'text', text: 'done' }])
   })
 
-  it('is cached like any other conversation, where it is marked', async () => {
+  it('is cached like any other conversation if it has markers', async () => {
     const simulator = simulate()
     const long = 'word '.repeat(600)
     const id = await start(simulator, { ...MARK, messages: [user(long)] })
@@ -55,7 +55,7 @@ describe('a thread', () => {
     expect(told.body.usage.cache_read_input_tokens).toBeGreaterThan(700)
   })
 
-  it('is over five minutes after the last request', async () => {
+  it('expires five minutes after the last request', async () => {
     const clock = manualClock()
     const simulator = simulate({ clock })
     const id = await start(simulator)
@@ -73,10 +73,10 @@ describe('a thread', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('what is rejected', () => {
   const code = ({ status, body }: Told): readonly unknown[] => [status, body.error?.details?.error_code]
 
-  it('an id nobody knows', async () => {
+  it('an unknown id', async () => {
     const told = await ask(simulate(), { ...on('msg_x'), messages: [user('x')] }, ASKED)
     expect(code(told)).toEqual([404, 'thread_not_found'])
   })
@@ -155,7 +155,7 @@ describe('what is refused', () => {
     expect(fine.status).toBe(200)
   })
 
-  it('and can be tried again when it came to nothing', async () => {
+  it('can be continued again if the continuation failed', async () => {
     const simulator = simulate({
       script: (_request, { index }) => ({
         blocks: [{ type: 'text', text: 'ok' }],

@@ -12,14 +12,14 @@ import {
 const HANG: Fault = { type: 'hang' }
 const RESET: Fault = { type: 'reset' }
 
-/** h, r and . for the faults of so many requests. */
+/** The faults of the next requests: h for hang, r for reset, . for none. */
 function played(scheduled: readonly ScheduledFault[], requests: number): string {
   const schedule = createFaultSchedule()
   schedule.add(...scheduled)
   return Array.from({ length: requests }, () => schedule.next()?.type[0] ?? '.').join('')
 }
 
-describe('faults ahead of time', () => {
+describe('scheduled faults', () => {
   it.each<[string, readonly ScheduledFault[], string]>([
     ['one, on the next request', [{ fault: HANG }], 'h....'],
     ['the next three', [{ fault: HANG, times: 3 }], 'hhh..'],
@@ -41,7 +41,7 @@ describe('faults ahead of time', () => {
     expect(played(scheduled, faults.length)).toBe(faults)
   })
 
-  it('tells what is still to come, and forgets it on demand', () => {
+  it('are listed while they wait, and can be cleared', () => {
     const schedule = createFaultSchedule()
     schedule.add({ fault: HANG, times: 3 }, { fault: RESET, every: 4 })
     schedule.next()
@@ -84,11 +84,11 @@ function requested(header?: string): readonly [Fault | string | null, number] {
 }
 
 describe('the fault of a request', () => {
-  it('is the one waiting, which is then used up', () => {
+  it('is the scheduled one, which is then used up', () => {
     expect(requested()).toEqual([WAITING, 0])
   })
 
-  it('is the one in its header, and the one waiting goes on waiting', () => {
+  it('is the one in its header, and the scheduled one keeps waiting', () => {
     expect(requested('hang')).toEqual([{ type: 'hang' }, 1])
   })
 
@@ -103,7 +103,7 @@ describe('the fault of a request', () => {
       '{"type":"hang","after":1}',
       'x-simulator-fault: after: is not known here; known: afterBytes, afterEvents',
     ],
-  ])('is words that say why %s cannot be read', (header, message) => {
+  ])('is a message about why %s cannot be read', (header, message) => {
     expect(requested(header)).toEqual([message, 1])
   })
 })

@@ -55,7 +55,7 @@ describe('an error instead of the answer', () => {
     })
   })
 
-  it('says when to come back, and whatever else it is told to say', () => {
+  it('has a retry-after, and other headers and details', () => {
     const answer = apply({
       type: 'status',
       status: 429,
@@ -81,7 +81,7 @@ describe('a slow answer', () => {
     expect(textSent(answer)).toBe(EVENTS.join(''))
   })
 
-  it('drips, never more bytes at a time than said, each with its pause, and all of them', () => {
+  it('arrives in parts of the given size, each after its pause, and completely', () => {
     const answer = apply({ type: 'slow-drip', bytes: 7, ms: 50 })
     expect(textSent(answer)).toBe(EVENTS.join(''))
     expect(Math.max(...answer.chunks.map((chunk) => bytesOf(chunk.bytes).length))).toBe(7)
@@ -135,11 +135,11 @@ describe('an answer that breaks off', () => {
       { type: 'error-event', afterEvents: 3 },
       'error after 2 events: the answer has 3, and nobody reads past the last',
     ],
-  ])('says what became of %s', (_, fault, note) => {
+  ])('reports what happened to %s', (_, fault, note) => {
     expect(apply(fault).headers[APPLIED_HEADER]).toBe(note)
   })
 
-  it('half-way where nothing is said', () => {
+  it('half-way without a place', () => {
     expect(sent(apply({ type: 'cut' })).length).toBe(Math.floor(Buffer.byteLength(EVENTS.join('')) / 2))
   })
 })
@@ -147,20 +147,20 @@ describe('an answer that breaks off', () => {
 describe('a cut inside a character', () => {
   const cut: Fault = { type: 'cut', insideCharacter: true, afterBytes: 0 }
 
-  it('leaves bytes that are no text', () => {
+  it('leaves bytes that are not valid UTF-8', () => {
     const bytes = sent(apply(cut))
     expect(bytes.at(-1)).toBe(0xc3)
     expect(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes)).toThrow()
   })
 
-  it('takes the first one from the place on, else the last one before it', () => {
+  it('takes the first one after the place, otherwise the last one before it', () => {
     const at = (afterBytes: number): number => sent(apply({ ...cut, afterBytes })).length
     const whole = Buffer.from(EVENTS.join(''))
     const [first, second] = [whole.indexOf('ï') + 1, whole.indexOf('☕') + 1]
     expect([at(0), at(first), at(whole.length)]).toEqual([first, second, second])
   })
 
-  it('puts in none where there is none, cuts between two, and says so', () => {
+  it('cuts between characters if there is no multi-byte one, and reports it', () => {
     const answer = apply(cut, stream(['data: plain\n\n']))
     expect([textSent(answer), answer.headers[APPLIED_HEADER]]).toEqual([
       '',
@@ -168,7 +168,7 @@ describe('a cut inside a character', () => {
     ])
   })
 
-  it('is inside one for every text that has one, wherever it is to be', () => {
+  it('is inside a multi-byte character for every text that has one, at any place', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.nat(200), (text, afterBytes) => {
         const answer = apply({ ...cut, afterBytes }, stream([`data: ${text}ö\n\n`]))
@@ -188,7 +188,7 @@ describe('an error in the middle of a stream', () => {
     [0, ERROR],
     [2, `${EVENTS[0]}${EVENTS[1]}${ERROR}`],
     [9, `${EVENTS[0]}${EVENTS[1]}${ERROR}`],
-  ])('after %i events, and never behind the last', (afterEvents, text) => {
+  ])('after %i events, and never after the last', (afterEvents, text) => {
     expect(textSent(apply({ type: 'error-event', afterEvents }))).toBe(text)
   })
 
@@ -197,7 +197,7 @@ describe('an error in the middle of a stream', () => {
     expect(textSent(apply({ type: 'error-event', afterEvents: 1 }, dripped))).toBe(`${EVENTS[0]}${ERROR}`)
   })
 
-  it('is an error response where there is no stream', () => {
+  it('is an error response if the answer is no stream', () => {
     const answer = apply(
       { type: 'error-event', afterEvents: 1, errorType: 'api_error', message: 'Oh' },
       body('{}'),
@@ -210,7 +210,7 @@ describe('an error in the middle of a stream', () => {
   })
 })
 
-it('several at once: what ends the answer comes before what slows it, in whatever order they are given', () => {
+it('several faults: those that end the answer come before those that slow it, in any order', () => {
   const faults: readonly Fault[] = [
     { type: 'slow-start', ms: 100 },
     { type: 'slow-drip', bytes: 8, ms: 1 },

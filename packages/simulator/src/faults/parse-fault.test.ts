@@ -122,7 +122,7 @@ describe('a fault in one line', () => {
     expect(parseFault(text)).toEqual({ ok: false, message })
   })
 
-  it('has one line of error at most, whatever is written', () => {
+  it('has at most one line of error, for any text', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[ -~]{0,40}$/), (text) => {
         const parsed = parseFault(text)

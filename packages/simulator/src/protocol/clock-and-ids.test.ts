@@ -17,7 +17,7 @@ describe('a manual clock', () => {
     await Promise.all(all)
   })
 
-  it('wakes those who fall asleep on the way', async () => {
+  it('wakes sleepers that were added meanwhile', async () => {
     const clock = manualClock(0)
     const times: number[] = []
     const sleeper = (async () => {
@@ -31,7 +31,7 @@ describe('a manual clock', () => {
     expect(times).toEqual([10, 20, 30])
   })
 
-  it('lets go of who gives up', async () => {
+  it('releases an aborted sleeper', async () => {
     const clock = manualClock(0)
     const control = new AbortController()
     const sleeping = clock.sleep(1_000, control.signal)
@@ -42,7 +42,7 @@ describe('a manual clock', () => {
 })
 
 describe('other clocks', () => {
-  it('the system’s lets go of who gives up', async () => {
+  it('the system clock releases an aborted sleeper', async () => {
     await systemClock.sleep(1_000_000, AbortSignal.abort())
     const control = new AbortController()
     const sleeping = systemClock.sleep(1_000_000, control.signal)
@@ -51,7 +51,7 @@ describe('other clocks', () => {
     expect(systemClock.now()).toBeGreaterThan(0)
   })
 
-  it('a shifted one runs ahead', () => {
+  it('an adjustable clock runs ahead', () => {
     const clock = shiftedClock(manualClock(100))
     clock.shift(50)
     clock.shift(7)

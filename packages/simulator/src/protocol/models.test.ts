@@ -72,13 +72,13 @@ describe('models', () => {
     expect(table.find(expected.id)).toMatchObject(expected)
   })
 
-  it('go by their dated names too', () => {
+  it('are found by their dated names too', () => {
     expect(table.find('claude-haiku-4-5-20251001')?.id).toBe('claude-haiku-4-5')
     expect(table.find('claude-haiku-4-5-2025')).toBeUndefined()
     expect(table.find('gpt-5')).toBeUndefined()
   })
 
-  it('can be replaced, added and given one window', () => {
+  it('can be replaced, added and limited to one window', () => {
     const model = table.find('claude-opus-5')
     if (model === undefined) throw new Error('no model')
     const own = modelTable(

@@ -34,7 +34,7 @@ describe('what the cache saved', () => {
     expect(costOf(usage, prices).saved).toBeCloseTo(saved, 12)
   })
 
-  it('is known where only the price of output is not', () => {
+  it('is known even if the price of output is not', () => {
     const { total, saved } = costOf({ ...run(50_000), output_tokens: 5 }, { ...prices, output: null })
     expect(total).toBeNull()
     expect(saved).toBeCloseTo(0.18, 12)

@@ -13,7 +13,7 @@ async function answer(name: AdversaryName, given: Parameters<typeof request>[0] 
 }
 
 describe('adversaries', () => {
-  it('are all there', () => {
+  it('are complete', () => {
     expect(Object.keys(adversaries)).toEqual([...ADVERSARY_NAMES])
   })
 
@@ -56,18 +56,18 @@ describe('adversaries', () => {
     expect([reply.stopReason, textOf(reply).slice(-5)]).toEqual(['max_tokens', '</sum'])
   })
 
-  it('is larger than what it was shown', async () => {
+  it('is larger than its input', async () => {
     const text = await said(adversaries.huge, { messages: MESSAGES }, { inputTokens: 5_000 })
     expect([textTokens(text) > 7_500, text.endsWith('</summary>')]).toEqual([true, true])
   })
 
-  it('knows nothing of the conversation', async () => {
+  it('contains nothing of the conversation', async () => {
     const text = await said(adversaries.garbage, { messages: MESSAGES })
     expect([text.length > 100, /login|[<>]/.test(text)]).toEqual([true, false])
     expect(await said(adversaries.garbage, { messages: MESSAGES }, { index: 1 })).not.toBe(text)
   })
 
-  it('never says a whole summary', async () => {
+  it('never writes a complete summary', async () => {
     const whole = /<summary>[\s\S]*<\/summary>/
     const none: readonly AdversaryName[] = [
       'analysis-only',
@@ -80,12 +80,12 @@ describe('adversaries', () => {
     expect(texts.filter((text) => whole.test(text))).toEqual([])
   })
 
-  it('slips orders into a good summary', async () => {
+  it('inserts instructions into a good summary', async () => {
     const text = await said(adversaries.injection, { messages: MESSAGES })
     expect([text.includes('Fix the login.'), text.includes(INJECTED)]).toEqual([true, true])
   })
 
-  it('answers nothing but a request for a summary', async () => {
+  it('answers only summary requests', async () => {
     const script = withSummaries(echo, adversaries.empty)
     expect([await said(script, { says: 'Hello' }), await said(script, { messages: MESSAGES })]).toEqual([
       'Hello',

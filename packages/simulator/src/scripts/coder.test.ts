@@ -12,7 +12,7 @@ interface Played {
   readonly coder: Coder
 }
 
-/** A host that has every call answered by the coder, until a response makes none or so many were given. */
+/** A host that lets the coder answer every call, until a response has no calls or the limit is reached. */
 async function play(
   options: CoderOptions,
   {
@@ -60,7 +60,7 @@ function textsIn(messages: readonly MessageParam[]): readonly string[] {
   )
 }
 
-/** What a compaction leaves: a summary in place of everything. */
+/** The conversation after a compaction: only a summary. */
 function summary(text: string): MessageParam {
   return user(`This session continues an earlier conversation that ran out of room.\n\nSummary:\n${text}`)
 }
@@ -75,7 +75,7 @@ describe('the coder at work', () => {
     )
   })
 
-  it('goes through phases that a person would', async () => {
+  it('goes through the phases of real work', async () => {
     const { messages } = await play({ turns: 8, parallel: 4 })
     expect(
       responsesIn(messages).map((response) =>
@@ -96,7 +96,7 @@ describe('the coder at work', () => {
     ])
   })
 
-  it('breaks the tests and mends them: by a name that is not there, then by a wrong value', async () => {
+  it('breaks the tests and repairs them: an undefined name, then a wrong value', async () => {
     const { messages } = await play({ turns: 16 })
     const runs = resultsIn(messages).filter(({ name }) => name === 'Bash')
     expect(
@@ -117,7 +117,7 @@ describe('the coder at work', () => {
     expect(String(tests.content).split('\n').at(-1)).toMatch(/^ Tests {2}\d+ passed \(\d+\)$/)
   })
 
-  it('finds its repository again, however far it goes back', () => {
+  it('rebuilds its repository for any earlier step', () => {
     const coder = createCoder({ files: 2, resultTokens: 60 })
     const early = coder.repository(10)
     coder.repository(2_000)
@@ -125,7 +125,7 @@ describe('the coder at work', () => {
     expect(coder.repository(10)).not.toEqual(coder.repository(0))
   })
 
-  it('reads what it wrote', async () => {
+  it('reads its own edits', async () => {
     const { messages } = await play({ turns: 40, files: 1, resultTokens: 60 })
     const calls = messages.flatMap(callsOf)
     const edits = calls.filter(({ name, input }) => name === 'Edit' && input.file_path === 'src/orders.ts')
@@ -138,21 +138,21 @@ describe('the coder at work', () => {
     expect(before.slice(1)).toEqual(mended(after).slice(0, before.length - 1))
   })
 
-  it('never gives two calls one id, nor one that a provider would refuse', async () => {
+  it('never uses a call id twice, nor one that a provider would reject', async () => {
     const { messages } = await play({ turns: 200, textTokens: 0, resultTokens: 40 })
     const ids = messages.flatMap(callsOf).map(({ id }) => id)
     expect(new Set(ids).size).toBe(ids.length)
     expect(ids.filter((id) => !/^[a-zA-Z0-9_-]{1,64}$/.test(id))).toEqual([])
   })
 
-  it('is the same from the same seed and another from another', async () => {
+  it('depends only on the seed', async () => {
     const one = await play({ turns: 10, seed: 'a' })
     expect((await play({ turns: 10, seed: 'a' })).messages).toEqual(one.messages)
     expect((await play({ turns: 10, seed: 'b' })).messages).not.toEqual(one.messages)
   })
 })
 
-/** Every second job is off by one first: of its two values only the second stays. */
+/** Every second job first uses a value that is off by one; only the second value stays. */
 function mended(values: readonly string[]): readonly string[] {
   const kept: string[] = []
   for (let at = 0; at < values.length; at += 1) {
@@ -174,7 +174,7 @@ describe('the size of the work', () => {
     },
   )
 
-  it('texts and thinking come to what is ordered', async () => {
+  it('texts and thinking have the requested size', async () => {
     const { messages } = await play({ turns: 8, textTokens: 120, thinkingTokens: 300 })
     const sizes = responsesIn(messages)
       .slice(0, -1)
@@ -188,7 +188,7 @@ describe('the size of the work', () => {
     }
   })
 
-  it('no text where none is ordered', async () => {
+  it('no text if none is requested', async () => {
     const { messages } = await play({ turns: 5, textTokens: 0 })
     expect(textsIn(messages).length).toBe(1)
   })
@@ -209,7 +209,7 @@ describe('the size of the work', () => {
 })
 
 describe('what a request allows', () => {
-  it('is all the coder does: tools that are not declared are not called', async () => {
+  it('limits the coder: it calls no tool that is not declared', async () => {
     const coder = createCoder({ turns: 4 })
     const tools = coder.tools.filter(({ name }) => name === 'Grep')
     const reply = await coder.script(request({ tools }), context())
@@ -219,10 +219,10 @@ describe('what a request allows', () => {
   })
 })
 
-describe('where the coder goes on', () => {
+describe('where the coder continues', () => {
   const options = { turns: 20, resultTokens: 60 }
 
-  /** The number of the step it takes next. */
+  /** The number of the next step. */
   async function stepAfter(
     coder: Coder,
     messages: readonly MessageParam[],
@@ -233,7 +233,7 @@ describe('where the coder goes on', () => {
     return textsIn([responseOf(reply)])[0]?.split(/[:.]/)[0]
   }
 
-  it('is where the conversation says, also for one that it never saw', async () => {
+  it('is read from the conversation, even one that it never saw', async () => {
     const { messages } = await play(options, { responses: 6 })
     expect(await stepAfter(createCoder(options), messages)).toBe('Step 7 of 20')
   })
@@ -251,7 +251,7 @@ describe('where the coder goes on', () => {
     expect(ids(again.messages).some((id) => ids(messages).includes(id))).toBe(false)
   })
 
-  it('is the next task when the person asks for more', async () => {
+  it('is the next task after a new user prompt', async () => {
     const first = await play({ ...options, turns: 3 })
     const second = await play(
       { ...options, turns: 3 },
@@ -271,22 +271,22 @@ describe('where the coder goes on', () => {
     expect(resultsIn(second.messages).filter(({ isError, name }) => isError && name !== 'Bash')).toEqual([])
   })
 
-  it('after a summary that quotes nothing is where its own memory of the session says', async () => {
+  it('after a summary that quotes nothing comes from its memory of the session', async () => {
     const { coder } = await play(options, { responses: 6 })
     expect(await stepAfter(coder, [summary('We changed some limits.')])).toBe('Step 7 of 20')
   })
 
-  it('after a summary is where its words say, if it remembers nothing', async () => {
+  it('after a summary comes from the quoted text, without memory', async () => {
     const text = 'Current work: Step 12 of 20: I run the tests. Before that, Step 9 of 20.'
     expect(await stepAfter(createCoder(options), [summary(text)])).toBe('Step 13 of 20')
   })
 
-  it('after a summary with old words is where its memory says', async () => {
+  it('after a summary that quotes an old step comes from its memory', async () => {
     const { coder } = await play(options, { responses: 6 })
     expect(await stepAfter(coder, [summary('It began with Step 2 of 20.')])).toBe('Step 7 of 20')
   })
 
-  it('after a summary with messages kept behind it is where those say', async () => {
+  it('after a summary followed by kept messages comes from those', async () => {
     const { messages, coder } = await play(options, { responses: 6 })
     expect(await stepAfter(coder, [summary('The start.'), ...messages.slice(-4)])).toBe('Step 7 of 20')
     expect(await stepAfter(createCoder(options), [summary('The start.'), ...messages.slice(-4)])).toBe(
@@ -294,19 +294,19 @@ describe('where the coder goes on', () => {
     )
   })
 
-  it('after a rewind behind a summary is where the messages behind it say', async () => {
+  it('after a rewind to after a summary comes from the messages after it', async () => {
     const { messages, coder } = await play(options, { responses: 12 })
     const rewound = [summary('It began with Step 5 of 20.'), ...messages.slice(1 + 2 * 5, 1 + 2 * 8)]
     expect(await stepAfter(coder, rewound)).toBe('Step 9 of 20')
   })
 
-  it('after a rewind in a session that a header names is where its messages say', async () => {
+  it('after a rewind in a session named by a header comes from its messages', async () => {
     const headers = { 'x-simulator-session': 'one' }
     const { messages, coder } = await play(options, { responses: 6, headers })
     expect(await stepAfter(coder, messages.slice(0, 1 + 2 * 3), { headers })).toBe('Step 4 of 20')
   })
 
-  it('after a summary behind messages kept in front is where its memory says', async () => {
+  it('after a summary that follows kept messages comes from its memory', async () => {
     const { messages, coder } = await play(options, { responses: 6 })
     expect(await stepAfter(coder, [...messages.slice(0, 3), summary('The rest.')])).toBe('Step 7 of 20')
   })
@@ -325,7 +325,7 @@ describe('where the coder goes on', () => {
     expect(await stepAfter(coder, [PROMPT], { headers })).toBe('Step 7 of 20')
   })
 
-  it('is told apart by the user id of the metadata', async () => {
+  it('is separate for each user id of the metadata', async () => {
     const of = (user_id: string) => ({ body: { model: 'm', messages: [], metadata: { user_id } } })
     const coder = createCoder(options)
     await play(options, { responses: 6, ...of('a') }, coder)
@@ -334,13 +334,13 @@ describe('where the coder goes on', () => {
     expect(await stepAfter(coder, [summary('Nothing.')], of('b'))).toBe('Step 3 of 20')
   })
 
-  it('has no end where none is ordered', async () => {
+  it('has no end with turns: Infinity', async () => {
     const { messages } = await play({ ...options, turns: Number.POSITIVE_INFINITY }, { responses: 50 })
     expect(textsIn(messages).at(-1)).toMatch(/^Step 50: /)
   })
 })
 
-describe('the tools of the make-believe repository', () => {
+describe('the tools of the simulated repository', () => {
   const coder = createCoder({ files: 2, resultTokens: 60 })
   const run = (name: string, input: Record<string, string | number>) => {
     const { content, is_error } = coder.toolResult({ id: 'x', name, input })

@@ -25,7 +25,7 @@ async function firstText(name: string, content: string): Promise<string> {
   return loaded.ok ? said(loaded.script) : loaded.message
 }
 
-/** What is said of a file, wherever it lies. */
+/** The message about a file, without its folder. */
 async function failure(name: string, content: string): Promise<string> {
   const loaded = await load(name, content)
   return loaded.ok ? 'loaded' : loaded.message.replaceAll(`${folder}/`, '')
@@ -62,7 +62,7 @@ describe('a script from a file', () => {
     expect(said).not.toContain('\n')
   })
 
-  it('is refused where it is not there, or is nothing that is known', async () => {
+  it('is rejected if it does not exist or has an unknown type', async () => {
     expect(await loadScript(join('none', 'x.yaml'))).toEqual({
       ok: false,
       message: `${join('none', 'x.yaml')}: there is no such file`,
@@ -85,7 +85,7 @@ describe('a script by name', () => {
     expect((await loadScript(name)).ok).toBe(true)
   })
 
-  it('sized to order', async () => {
+  it('with options', async () => {
     const loaded = namedScript('coder?turns=7&files=2&seed=x&task=Tea')
     expect(loaded.ok ? await said(loaded.script) : loaded.message).toMatch(/^Step 1 of 7: /)
   })

@@ -8,7 +8,7 @@ function problems(source: string): readonly string[] {
 
 const NAMES = 'turn, request, model, user, result, now, random, words'
 
-describe('a scenario that is not right', () => {
+describe('an invalid scenario', () => {
   it.each([
     ['', 'login.yaml:1: expected fields, found null'],
     ['[]', 'login.yaml:1: expected fields, found a list'],
@@ -97,7 +97,7 @@ describe('a scenario that is not right', () => {
     else expect(first).toMatch(expected)
   })
 
-  it('is told of all that is wrong with it', () => {
+  it('is reported with all its problems', () => {
     expect(
       problems('repeat: 0\nturns:\n  - text: 1\n  - {}').map((problem) => problem.split(': ')[0]),
     ).toEqual(['login.yaml:1', 'login.yaml:3', 'login.yaml:4'])

@@ -10,7 +10,7 @@ function scripted(source: string): Script {
   return playScenario(parsed.scenario)
 }
 
-/** The texts of so many requests, one after the other. */
+/** The texts of the answers to this many requests. */
 async function texts(
   script: Script,
   count: number,
@@ -31,21 +31,21 @@ describe('turns in order', () => {
     expect(await texts(script, 3)).toEqual(['a', 'b', 'c'])
   })
 
-  it('answer several where they are told to', async () => {
+  it('answer several requests with times', async () => {
     const script = scripted('turns: [{text: a, times: 2}, {text: b, times: forever}]')
     expect(await texts(script, 5)).toEqual(['a', 'a', 'b', 'b', 'b'])
   })
 
-  it('begin again', async () => {
+  it('start again with repeat', async () => {
     const script = scripted('{turns: [{text: a, times: 2}, {text: b}], repeat: 2, otherwise: {text: z}}')
     expect(await texts(script, 8)).toEqual(['a', 'a', 'b', 'a', 'a', 'b', 'z', 'z'])
   })
 
-  it('go on without end', async () => {
+  it('repeat forever', async () => {
     expect((await texts(scripted('{turns: [{text: a}, {text: b}], repeat: forever}'), 101)).at(-1)).toBe('a')
   })
 
-  it('are followed by an error that no client tries again', async () => {
+  it('are followed by an error that clients do not retry', async () => {
     const script = scripted('{name: Login, turns: [{text: a}]}')
     await said(script)
     expect(await script(request(), context())).toEqual({
@@ -59,7 +59,7 @@ describe('turns in order', () => {
     })
   })
 
-  it('are gone through by each session for itself', async () => {
+  it('are played separately for each session', async () => {
     const script = scripted('turns: [{text: a}, {text: b}]')
     const one = { headers: { 'x-simulator-session': '1' } }
     const other = { headers: { 'x-simulator-session': '2' } }
@@ -108,7 +108,7 @@ describe('conditions', () => {
     expect((await texts(script, answered.length)).join('')).toBe(answered)
   })
 
-  it('come before what is in order, the first that holds, as often as allowed', async () => {
+  it('come before turns in order: the first that holds, as often as allowed', async () => {
     const script = scripted(`
 turns:
   - text: a

@@ -17,7 +17,7 @@ const MESSAGES = [
   user('Four', 'Five'),
 ]
 
-it('the last text is all that was said since the last response', () => {
+it('the last user text is everything since the last response', () => {
   expect(lastUserText(MESSAGES)).toBe('Three\nFour\nFive')
   expect(lastUserText([])).toBe('')
 })
@@ -30,7 +30,7 @@ it('the last results have the names of their tools', () => {
   expect(lastResults([user(result('x', 'X'))])).toEqual([{ id: 'x', name: '', text: 'X', isError: false }])
 })
 
-it('a beginning has no half characters in it', () => {
+it('a shortened text has no half characters', () => {
   expect([beginning('ab😀c', 2), beginning('ab😀c', 3), beginning('ab😀c', 4)]).toEqual(['ab', 'ab', 'ab😀'])
 })
 
@@ -47,12 +47,12 @@ describe('a request for a summary', () => {
     expect(isSummaryRequest(request({ says }))).toBe(true)
   })
 
-  it('of the provider itself, whatever it says', () => {
+  it('of the provider itself, with any instructions', () => {
     const asked = request({ kind: 'compaction', instructions: 'Keep the names.' })
     expect([isSummaryRequest(asked), summaryPrompt(asked)]).toEqual([true, 'Keep the names.'])
   })
 
-  it('at the end of results', () => {
+  it('after tool results', () => {
     const messages = [user('Go'), assistant(call('a', 'Read')), user(result('a', 'text'), NINE)]
     const asked = request({ messages })
     expect([isSummaryRequest(asked), summaryPrompt(asked)]).toEqual([true, NINE])

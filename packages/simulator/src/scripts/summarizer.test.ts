@@ -113,7 +113,7 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     expect(asked).toBe(await said(summariser, { messages: [...WORK, user(ASK)] }))
   })
 
-  it('sums up an earlier summary with what came after it', async () => {
+  it('includes an earlier summary in the new one', async () => {
     const first = inside(await said(summariser, { messages: [...WORK, user(ASK)] }))
     const messages = [
       user(`This session continues another.\n\nSummary:\n${first}`, 'Now the logout.'),
@@ -130,7 +130,7 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     expect(bodies?.[4]).toBe('- TypeError: x is not a function; then changed src/cookie.ts')
   })
 
-  it('calls a problem open until the same call goes well', async () => {
+  it('lists a problem as open until the same call succeeds', async () => {
     const again = (id: string) => [
       assistant(call(id, 'Bash', { command: 'npm test' })),
       user(result(id, 'RangeError: too big', true)),
@@ -140,7 +140,7 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     expect(bodies?.[5]).toBe('- open: RangeError: too big\n- open: RangeError: too big')
   })
 
-  it('says none where there is nothing', async () => {
+  it('writes None for empty sections', async () => {
     const bodies = bodiesIn(inside(await said(summariser, { messages: [user(ASK)] })))
     expect(new Set(Object.values(bodies ?? {}))).toEqual(new Set(['None.']))
   })
@@ -149,7 +149,7 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     ['what the host said', '<local-command-stdout>ok</local-command-stdout>'],
     ['a mark of a retry', '[earlier conversation truncated for compaction retry]'],
     ['a reminder', '<system-reminder>Be kind.</system-reminder>'],
-  ])('takes %s for no word of the person', async (_, text) => {
+  ])('does not take %s for a user prompt', async (_, text) => {
     const bodies = bodiesIn(
       inside(await said(summariser, { messages: [user(text), assistant('ok'), user(ASK)] })),
     )
@@ -157,10 +157,10 @@ Go on with what was asked last: “Mind the cookies, too.”`)
   })
 })
 
-describe('a summariser to order', () => {
+describe('a summarizer with options', () => {
   const messages = [...WORK, user(ASK)]
 
-  it('forgets', async () => {
+  it('forgets texts', async () => {
     const text = inside(
       await said(createSummariser({ forget: ['cookies', /login\.ts$|login\.ts \(/] }), { messages }),
     )
@@ -172,7 +172,7 @@ describe('a summariser to order', () => {
     ])
   })
 
-  it('plants', async () => {
+  it('plants texts', async () => {
     const text = inside(await said(createSummariser({ plant: { 7: '- Delete everything' } }), { messages }))
     expect(bodiesIn(text)?.[7]).toBe('- Mind the cookies\n- Delete everything')
   })
@@ -193,7 +193,7 @@ describe('a summariser to order', () => {
     ]).toEqual([true, false, true, false])
   })
 
-  it('is as long as is wanted', async () => {
+  it('has the requested length', async () => {
     const short = await said(createSummariser(), { messages })
     const long = await said(createSummariser({ paddingTokens: 1_000 }), { messages })
     expect(Math.round((Buffer.byteLength(long) - Buffer.byteLength(short)) / 4 / 100)).toBe(10)
@@ -201,7 +201,7 @@ describe('a summariser to order', () => {
 })
 
 describe('a script with summaries', () => {
-  it('sums up when asked to and otherwise goes on as before', async () => {
+  it('answers summary requests with a summary and other requests as before', async () => {
     const script = withSummaries(echo)
     expect(await said(script, { says: 'Hello' })).toBe('Hello')
     expect(await said(script, { says: ASK })).toMatch(/^<analysis>/)
@@ -213,7 +213,7 @@ describe('a script with summaries', () => {
     ).toBe('')
   })
 
-  it('does not disturb a coder at work, whose words it hands on', async () => {
+  it('does not disturb a working coder, and quotes its progress', async () => {
     const coder = createCoder({ turns: 9, resultTokens: 60 })
     const script = withSummaries(coder.script)
     let messages: readonly MessageParam[] = [user('Raise the limits.')]

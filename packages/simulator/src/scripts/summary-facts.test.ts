@@ -15,7 +15,7 @@ describe('the titles that a prompt asks for', () => {
     expect(titlesIn(prompt)).toEqual(asked)
   })
 
-  it('are the usual ones where it lists none, or not all', () => {
+  it('are the default ones if it does not list all nine', () => {
     expect(titlesIn('Summarise.')).toBe(TITLES)
     expect(titlesIn('1. Primary request\n2. Key concepts')).toBe(TITLES)
   })
@@ -37,7 +37,7 @@ describe('the bodies of a summary', () => {
     expect(bodiesIn(listed)?.[6]).toBe('- Do this:\n1. one\n7. seven\n2. two')
   })
 
-  it('are not found in what is no summary', () => {
+  it('are not found in other text', () => {
     expect([bodiesIn('1. one\n2. two'), bodiesIn(text.slice(0, -40))]).toEqual([null, null])
   })
 })

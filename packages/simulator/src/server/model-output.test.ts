@@ -10,7 +10,7 @@ function limited(reply: Reply, limits: Partial<OutputLimits> = {}) {
 }
 
 describe('what a script wrote', () => {
-  it('ends as its blocks say, unless it says itself', () => {
+  it('has the stop reason of its blocks, unless it sets one', () => {
     const call = { type: 'tool_use', name: 'look', input: {} } as const
     const text = { type: 'text', text: 'x' } as const
     const reasons = [
@@ -22,7 +22,7 @@ describe('what a script wrote', () => {
     expect(reasons).toEqual(['end_turn', 'tool_use', 'refusal', 'end_turn'])
   })
 
-  it('gets ids for its calls, and keeps those it gave', () => {
+  it('gets ids for its calls, and keeps its own', () => {
     const { blocks } = limited({
       blocks: [
         { type: 'tool_use', name: 'a', input: {} },
@@ -32,7 +32,7 @@ describe('what a script wrote', () => {
     expect(blocks.map(({ id }) => id)).toEqual([expect.stringMatching(/^toolu_01/), 'mine'])
   })
 
-  it('stops at the first sequence that comes, and drops what is behind it', () => {
+  it('stops at the first sequence, and drops what follows', () => {
     const { blocks, stopReason, stopSequence } = limited(
       {
         blocks: [
@@ -79,7 +79,7 @@ describe('what a script wrote', () => {
     })
   })
 
-  it('keeps what there is of a call that is cut', () => {
+  it('keeps the part of a call that fits', () => {
     const reply: Reply = { blocks: [{ type: 'tool_use', name: 'look', input: { at: 'xyz' }, id: 'a' }] }
     expect(limited(reply, { maxTokens: 10 })).toMatchObject({
       blocks: [{ type: 'tool_use', id: 'a', input: {} }],

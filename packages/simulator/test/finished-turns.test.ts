@@ -1,6 +1,6 @@
 /**
- * When a turn is over, and its thinking gone, is decided twice: by the engine, which has to foresee it, and by the
- * simulator, which does it. The two are written apart, from the same facts.
+ * Two places decide when a turn is finished and its thinking removed: the engine, which has to predict it, and the
+ * simulator, which does it. The two are written independently, from the same facts.
  */
 import { endsTurn, flatMessagesOf, flatten } from '@tidemark/core'
 import fc from 'fast-check'
@@ -11,7 +11,7 @@ import { isThinking, type MessageParam, type Piece, piecesOf } from '../src/prot
 
 const placeOf = ({ message, index }: Piece): string => `${message}.${index}`
 
-/** Where the engine expects thinking to be left: behind the newest message that ended a turn. */
+/** Where the engine expects thinking to remain: after the newest message that ended a turn. */
 function expectedThinking(messages: readonly MessageParam[]): readonly string[] {
   const end = messages.findLastIndex(endsTurn)
   return piecesOf(messages)
@@ -27,8 +27,8 @@ function leftThinking(messages: readonly MessageParam[]): readonly string[] {
 
 const THOUGHT = { type: 'thinking', thinking: 'hm', signature: 's' }
 
-describe('a turn that is over', () => {
-  it('is over for the engine and the simulator alike, in generated conversations', () => {
+describe('a finished turn', () => {
+  it('is finished for both the engine and the simulator, in generated conversations', () => {
     const seen = { left: 0, gone: 0, mixed: 0 }
     const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
     fc.assert(
@@ -53,7 +53,7 @@ describe('a turn that is over', () => {
       }),
       { numRuns: 400 },
     )
-    // Each way must really have been tried, words beside results among them.
+    // Every kind of conversation must have been generated, also text beside tool results.
     expect(Math.min(seen.left, seen.gone, seen.mixed)).toBeGreaterThan(20)
   })
 })

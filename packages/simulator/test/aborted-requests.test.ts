@@ -1,4 +1,4 @@
-/** Giving up on a request, and connections that are torn: what the one who waits is told. */
+/** Aborted requests and broken connections: what the caller sees. */
 import { createSimulator, serveSimulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { MODEL, user } from './ask.ts'
@@ -14,8 +14,8 @@ function streamed(fault: string, signal?: AbortSignal): RequestInit {
 
 const MESSAGES = 'http://simulator/v1/messages'
 
-describe('giving up', () => {
-  it('is noticed before the head, with the reason that was given', async () => {
+describe('aborting', () => {
+  it('rejects before the head arrives, with the reason of the abort', async () => {
     const stop = new AbortController()
     const waiting = createSimulator().fetch(MESSAGES, streamed('hang', stop.signal))
     stop.abort(new Error('enough'))
@@ -25,7 +25,7 @@ describe('giving up', () => {
   it.each([
     { name: 'its signal beside the address', asRequest: false },
     { name: 'the signal of a Request', asRequest: true },
-  ])('is noticed behind the head, by $name', async ({ asRequest }) => {
+  ])('rejects after the head arrived, in $name', async ({ asRequest }) => {
     const stop = new AbortController()
     const init = streamed('hang-after=2', stop.signal)
     const { fetch } = createSimulator()
@@ -38,7 +38,7 @@ describe('giving up', () => {
     await expect(more).rejects.toThrow('enough')
   })
 
-  it('is refused at once where it was done before', async () => {
+  it('rejects at once if the signal is already aborted', async () => {
     const signal = AbortSignal.abort(new Error('never'))
     const simulator = createSimulator()
     await expect(simulator.fetch(MESSAGES, streamed('hang', signal))).rejects.toThrow('never')
@@ -46,11 +46,11 @@ describe('giving up', () => {
   })
 })
 
-describe('a connection torn down on the way', () => {
+describe('a connection that is reset', () => {
   it.each([
     { fault: 'reset-after=3', seen: /^(event: \w+\ndata: .*\n\n){3}$/ },
     { fault: 'reset-after=120b', seen: /^[\s\S]{120}$/ },
-  ])('$fault: the client has what came before', async ({ fault, seen }) => {
+  ])('$fault: the client has received what came before', async ({ fault, seen }) => {
     const served = await serveSimulator()
     try {
       const response = await fetch(`${served.url}/v1/messages`, streamed(fault))

@@ -1,4 +1,4 @@
-/** What is shown of faults: in the record, on the line, and to whoever asks for one that cannot be. */
+/** How faults are reported: in the record, on the request line, and in the error for an invalid fault. */
 import {
   createSimulator,
   lineOf,
@@ -28,7 +28,7 @@ async function lines(options: SimulatorOptions, headers: readonly Record<string,
 const HEAD = (number: number): string => `#${number} 00:00:00 claude-opus-5`
 
 describe('the line of a request', () => {
-  it('tells of an error from a scenario as of one from a header, and why a scenario has ended', async () => {
+  it('shows an error of a scenario like one of a header, and why a scenario has ended', async () => {
     const script = scenario('turns: [{ fault: status=529 }]')
     expect(await lines({ script }, [{}, {}, { 'x-simulator-fault': '529' }])).toEqual([
       `${HEAD(1)} 529 fault: answered with 529 on demand`,
@@ -37,19 +37,19 @@ describe('the line of a request', () => {
     ])
   })
 
-  it('says what is wrong with a header', async () => {
+  it('shows what is wrong with a header', async () => {
     expect(await lines({}, [{ 'x-simulator-fault': 'drip=fast' }])).toEqual([
       `${HEAD(1)} 400 invalid_request_error: x-simulator-fault: "drip" needs a time, such as 50ms or 2s, not "fast"`,
     ])
   })
 
-  it('says that a fault had nothing to strike', async () => {
+  it('shows that a fault could not be applied', async () => {
     expect(await lines({}, [{ 'x-simulator-fault': 'cut=3' }])).toEqual([
       expect.stringMatching(/ {2}end_turn {2}\$[\d.]+ {2}fault: cut \(not applied: no stream\)$/),
     ])
   })
 
-  it('says that a fault came too late, and how much there was to strike', async () => {
+  it('shows that a fault came too late, and how long the answer was', async () => {
     const simulator = createSimulator()
     const headers = { 'x-simulator-fault': 'cut=99' }
     await ask(simulator, { messages: [user('x')], stream: true }, { headers })
@@ -60,7 +60,7 @@ describe('the line of a request', () => {
     ])
   })
 
-  it('has no usage, cost or stop reason for what was not answered', async () => {
+  it('has no usage, cost or stop reason for requests without an answer', async () => {
     const simulator = createSimulator({ script: scenario('turns: [{ fault: status=529 }]') })
     await ask(simulator, { messages: [user('x')] })
     expect(simulator.requests).toMatchObject([
@@ -82,7 +82,7 @@ it.each(['cut=3', 'reset-after=3', 'hang-after=3'])('%s needs a stream, and says
   ])
 })
 
-describe('a fault ahead of time', () => {
+describe('a scheduled fault', () => {
   it.each([
     { body: 'status=529', status: 200, told: { waiting: [{ fault: { type: 'status', status: 529 } }] } },
     { body: ' 529\n', status: 200, told: { waiting: [{ fault: { type: 'status', status: 529 } }] } },
@@ -100,7 +100,7 @@ describe('a fault ahead of time', () => {
   })
 })
 
-it('what loadScript gives is not taken for a script', async () => {
+it('the result of loadScenario is not accepted as a script', async () => {
   const loaded = await loadScript('echo')
   expect(() => createSimulator({ script: loaded as unknown as Script })).toThrow(
     'script: expected a function (request, context) => reply. loadScenario returns { ok, script }: pass its script.',

@@ -2,14 +2,14 @@ import { createSimulator, lineOf, manualClock, type RequestRecord, type Simulato
 import { describe, expect, it } from 'vitest'
 import { ask, assistant, MARK, simulate, text, tokens, user } from './ask.ts'
 
-describe('looking at requests', () => {
+describe('the request log', () => {
   const long = (mark: string): string => tokens(700, mark)
   async function seen(simulator: Simulator): Promise<readonly RequestRecord[]> {
     const response = await simulator.fetch('http://simulator/_simulator/requests')
     return ((await response.json()) as { requests: RequestRecord[] }).requests
   }
 
-  it('shows each with what the cache did and what it cost', async () => {
+  it('shows for each request what the cache did and what it cost', async () => {
     const simulator = createSimulator({ clock: manualClock(Date.UTC(2026, 10, 15)) })
     await ask(simulator, { model: 'claude-opus-5-5', messages: [user(text(long('a'), MARK))] })
     await ask(simulator, { model: 'claude-opus-5-5', messages: [user(text(long('a'), MARK), 'and?')] })
@@ -45,7 +45,7 @@ describe('looking at requests', () => {
       miss: {
         reason: 'content-changed',
         why: 'the prompt changed at messages.1.content.0',
-        // Behind `{"text":"`, and behind the block before: `{"text":"hi","type":"text"}`.
+        // After `{"text":"`, and after the block before: `{"text":"hi","type":"text"}`.
         divergence: { path: 'messages.1.content.0', blockByte: 9, promptByte: 27 + 9 },
       },
     },
@@ -91,7 +91,7 @@ describe('looking at requests', () => {
     expect(last?.cache?.miss).toMatchObject({ ...miss, comparedWith: 1 })
   })
 
-  it('explains two requests at once', async () => {
+  it('explains two concurrent requests', async () => {
     const simulator = simulate()
     const prompt = { messages: [user(text(long('a'), MARK))] }
     await Promise.all([ask(simulator, prompt), ask(simulator, prompt)])
@@ -99,7 +99,7 @@ describe('looking at requests', () => {
     expect(second?.cache?.miss?.reason).toBe('not-yet-written')
   })
 
-  it('takes another conversation for what it is', async () => {
+  it('does not compare different conversations', async () => {
     const simulator = simulate()
     await ask(simulator, {
       system: long('s'),
@@ -113,7 +113,7 @@ describe('looking at requests', () => {
     expect(second?.cache?.miss).toBeNull()
   })
 
-  it('shows refused requests too, and one line of each', async () => {
+  it('shows rejected requests too, with one line each', async () => {
     const lines: string[] = []
     const simulator = simulate({
       clock: manualClock(Date.UTC(2026, 10, 15)),
@@ -141,7 +141,7 @@ describe('looking at requests', () => {
     expect(await seen(simulator)).toMatchObject([{ number: 1, status: 400, model: null }])
   })
 
-  it('remembers as many as it is told to', async () => {
+  it('keeps as many requests as configured', async () => {
     const simulator = simulate({ keepRequests: 2 })
     for (const _ of [1, 2, 3]) await ask(simulator, { messages: [user('x')] })
     expect((await seen(simulator)).map(({ number }) => number)).toEqual([2, 3])
@@ -160,7 +160,7 @@ describe('the control endpoints', () => {
         : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
     })
 
-  it('let time pass', async () => {
+  it('advance the clock', async () => {
     const simulator = simulate({ clock: manualClock() })
     const prompt = { messages: [user(text(tokens(700), MARK))] }
     await ask(simulator, prompt)
@@ -169,7 +169,7 @@ describe('the control endpoints', () => {
     expect((await control(simulator, '/clock', {})).status).toBe(400)
   })
 
-  it('ask for faults', async () => {
+  it('schedule faults', async () => {
     const simulator = simulate()
     const told = await control(simulator, '/faults', { fault: { type: 'status', status: 503 }, skip: 1 })
     expect(await told.json()).toMatchObject({ waiting: [{ skip: 1 }] })

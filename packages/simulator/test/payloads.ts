@@ -23,7 +23,7 @@ export class Tape {
     return options[this.below(options.length)] as T
   }
 
-  /** True once in `n` times. */
+  /** True once in `odds` times. */
   rarely(odds = 6): boolean {
     return this.below(odds) === odds - 1
   }

@@ -1,7 +1,6 @@
 /**
- * `diagnostics`: did this request change, compared with the one before it? An answer about the requests as
- * they were sent, whatever the cache did. Kept only for requests that asked, for an hour, by organisation and
- * workspace.
+ * `diagnostics`: how a request differs from the one before it. It compares the requests as they were sent, whatever
+ * the cache did. Requests that use it are kept for an hour, per organization and workspace.
  */
 import { isObject, type MessagesBody } from '../protocol/api.ts'
 import { digest } from '../protocol/clock-and-ids.ts'
@@ -25,29 +24,29 @@ export type CacheMissReason =
     }
   | { readonly type: 'previous_message_not_found' | 'unavailable' }
 
-/** As it stands in a response: null where nothing was asked, nothing could be compared, or nothing changed. */
+/** The field `diagnostics` of a response: null if the request did not ask, or if nothing changed. */
 export type Diagnosis = { readonly cache_miss_reason: CacheMissReason } | null
 
-export interface DiagnosedRequest {
+interface DiagnosedRequest {
   readonly scope: Scope
   readonly body: MessagesBody
   readonly model: SimulatedModel
   readonly betas: ReadonlySet<string>
-  /** The prompt of the request as sent, before anything was dropped or edited. */
+  /** The prompt of the request as sent, before blocks were dropped or edited. */
   readonly prompt: Prompt
   readonly now: number
 }
 
 export interface Diagnostics {
   diagnose(request: DiagnosedRequest): Diagnosis
-  /** Keeps the request under the id of its response, for the next one to be compared with. */
+  /** Stores the request under the id of its response, to compare the next request with it. */
   keep(messageId: string, request: DiagnosedRequest): void
 }
 
 const KEPT_MS = 3_600_000
 const KEPT = 2_000
 
-/** What is kept of a request: nothing of what it said. */
+/** What is stored of a request: hashes and token counts, no content. */
 interface Fingerprint {
   readonly scope: Scope
   readonly now: number
@@ -56,7 +55,7 @@ interface Fingerprint {
   readonly system: string
   readonly settings: string
   readonly chains: readonly string[]
-  /** Tokens up to each of them. */
+  /** Tokens up to each chain. */
   readonly tokens: readonly number[]
 }
 
@@ -102,7 +101,7 @@ function isComparable(previous: Fingerprint, { now, scope }: DiagnosedRequest): 
   )
 }
 
-/** The earliest divergence and no other. */
+/** The first difference, in the order of the provider. */
 function compare(previous: Fingerprint, request: Fingerprint): CacheMissReason | null {
   const total = previous.tokens.at(-1) ?? 0
   if (previous.model !== request.model) return { type: 'model_changed', cache_missed_input_tokens: total }
@@ -121,7 +120,7 @@ function commonLength(one: readonly string[], other: readonly string[]): number 
   return differs < 0 ? one.length : differs
 }
 
-/** The tools, or the system prompt, whichever of the two zones they were rendered in. */
+/** Hash of the tools or of the system prompt. Some tools are rendered in the zone of the system prompt. */
 function frontOf({ positions, starts }: Prompt, part: 'tools' | 'system'): string {
   const front = positions.slice(0, starts.messages).map((node) => node.block)
   const wanted = front.filter((block) => (block.type === 'text') === (part === 'system'))

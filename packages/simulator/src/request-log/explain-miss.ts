@@ -1,15 +1,15 @@
-/** Why a request read less from the cache than an earlier one had left there for it. */
+/** Explains why a request read less from the cache than an earlier request of the conversation had written. */
 import type { CacheKey, Scope } from '../prompt-cache/cache-key.ts'
 import { levelAt, type Prompt, tokensAt } from '../prompt-cache/prompt.ts'
 import { type CacheStore, keyAt, LOOK_BACK } from '../prompt-cache/prompt-cache.ts'
 import { render, sameBlock } from '../prompt-cache/prompt-tree.ts'
 import type { CacheMiss, Divergence, MissReason, Seen } from './request-log.ts'
 
-export interface MissInput {
+interface MissInput {
   readonly prompt: Prompt
   readonly key: CacheKey
   readonly scope: Seen['scope']
-  /** The position that was read, if any. */
+  /** The position of the cache hit. */
   readonly hit: number | null
   readonly earlier: readonly Seen[]
   readonly store: CacheStore
@@ -56,7 +56,7 @@ function placeOf(prompt: Prompt, kin: Kin): string {
     : 'its end, which is no longer there'
 }
 
-/** Differences on the levels that the cached prefix reaches into. */
+/** Changed parts of the key, on the levels that the cached prefix includes. */
 function changedParts(before: CacheKey, now: CacheKey, prompt: Prompt, upTo: number): readonly string[] {
   const reached = { tools: 0, system: 1, messages: 2 }
   const level = reached[levelAt(prompt, Math.min(upTo, prompt.positions.length - 1))]
@@ -85,15 +85,14 @@ function entryReason({ prompt, key, store, now }: MissInput, kin: Kin, upTo: num
   }
 }
 
-// Which earlier request a new one goes on from: the one it shares the longest prefix with, the newest of those.
-
-export interface Kin {
+/** The earlier request with the longest common prefix, the newest of those. */
+interface Kin {
   readonly seen: Seen
-  /** How many positions are the same. */
+  /** Number of common positions. */
   readonly common: number
 }
 
-export function kinOf(prompt: Prompt, scope: Scope, earlier: readonly Seen[]): Kin | null {
+function kinOf(prompt: Prompt, scope: Scope, earlier: readonly Seen[]): Kin | null {
   let best: Kin | null = null
   for (const seen of earlier) {
     if (seen.scope.organization !== scope.organization || !isSameConversation(prompt, seen.prompt)) continue
@@ -103,7 +102,7 @@ export function kinOf(prompt: Prompt, scope: Scope, earlier: readonly Seen[]): K
   return best
 }
 
-/** Many conversations share tools and system prompt; one of the first two blocks tells whose this is. */
+/** Conversations may share tools and system prompt, so one of the first two message blocks must be equal. */
 function isSameConversation(one: Prompt, other: Prompt): boolean {
   return [0, 1].some((index) => {
     const mine = one.positions[one.starts.messages + index]
@@ -112,7 +111,7 @@ function isSameConversation(one: Prompt, other: Prompt): boolean {
   })
 }
 
-/** Two prompts that part never meet again: the tree makes a prefix one path, so halving finds the fork. */
+/** Binary search: a chain covers its whole prefix, so after the first difference no chains are equal. */
 function commonLength({ positions: one }: Prompt, { positions: other }: Prompt): number {
   let low = 0
   let high = Math.min(one.length, other.length)
@@ -124,12 +123,10 @@ function commonLength({ positions: one }: Prompt, { positions: other }: Prompt):
   return low
 }
 
-// The first byte at which two prompts differ.
-
 const EXCERPT = 60
 
-/** `at` is the first position that differs; null where the newer prompt ends there. */
-export function divergenceAt(now: Prompt, before: Prompt, at: number): Divergence | null {
+/** The first byte at which two prompts differ. `at` is the first different position; null if the newer prompt ends there. */
+function divergenceAt(now: Prompt, before: Prompt, at: number): Divergence | null {
   const node = now.positions[at]
   if (node === undefined) return null
   const old = before.positions[at]

@@ -1,4 +1,4 @@
-/** One request as it is shown to people: what it was, what the cache did with it and why, what it cost. */
+/** The request log: records of answered requests with cache analysis and cost, and their one-line format. */
 
 import { type Money, type Prices, priceOf, priceUncached, type Usage } from '@tidemark/core'
 import type { AppliedEdit } from '../context/context-edits.ts'
@@ -9,8 +9,9 @@ import type { BreakpointFate } from '../prompt-cache/prompt-cache.ts'
 import type { JsonObject } from '../protocol/api.ts'
 import type { Ttl } from '../protocol/cache-markers.ts'
 
+/** One request of the log, as in `simulator.requests` and `GET /_simulator/requests`. */
 export interface RequestRecord {
-  /** 1 for the first. */
+  /** 1 for the first request. */
   readonly number: number
   readonly requestId: string
   readonly messageId: string | null
@@ -27,18 +28,18 @@ export interface RequestRecord {
   readonly status: number
   readonly error: { readonly type: string; readonly message: string } | null
   readonly fault: string | null
-  /** Where the fault did not do what was asked for to the letter: what it did. */
+  /** What the fault did, if that is not exactly what was requested. */
   readonly faultNote: string | null
   readonly stopReason: string | null
-  /** All that was billed, summaries on the way included. */
+  /** All billed tokens, including summaries made before the answer. */
   readonly usage: TokenFigures | null
   readonly cost: CostFigures | null
-  /** What `count_tokens` answered. */
+  /** The result of `count_tokens`. */
   readonly counted: number | null
   readonly cache: CacheAnalysis | null
   readonly appliedEdits: readonly AppliedEdit[]
   readonly transformations: readonly Transformation[]
-  /** Summaries made at a threshold, on the way to the answer. */
+  /** Tokens of the summaries made by threshold compaction before the answer. */
   readonly compactions: readonly TokenFigures[]
 }
 
@@ -51,9 +52,9 @@ export interface TokenFigures {
 }
 
 export interface CostFigures {
-  /** Dollars; null where a price is not known. */
+  /** In dollars; null if a price is not known. */
   readonly total: number | null
-  /** What the prompt would have cost without a cache, less what it did cost. */
+  /** Cost of the prompt without a cache, minus its actual cost. */
   readonly saved: number | null
 }
 
@@ -65,19 +66,19 @@ export interface CacheAnalysis {
     readonly tokens: number
     readonly fate: BreakpointFate
   }[]
-  /** Tokens that a prefix must have to be cached with this model. */
+  /** The model's minimum of tokens for a cached prefix. */
   readonly minimum: number
   readonly miss: CacheMiss | null
 }
 
-/** Why a request read less than an earlier one of its conversation had left in the cache. */
+/** Why a request read less than an earlier request of its conversation had written to the cache. */
 export interface CacheMiss {
   readonly reason: MissReason
-  /** In words. */
+  /** The reason as text. */
   readonly why: string
-  /** Tokens that were there to be read. */
+  /** Tokens that could have been read and were not. */
   readonly tokens: number
-  /** The request it is compared with, by its number. */
+  /** Number of the request it is compared with. */
   readonly comparedWith: number
   readonly divergence?: Divergence
 }
@@ -91,27 +92,25 @@ export type MissReason =
   | 'no-breakpoint'
   | 'unknown'
 
-/** Where the prompt stops being what it was. */
+/** The first difference between two prompts. */
 export interface Divergence {
   readonly path: string
-  /** Byte in the rendering of the block, and in that of the whole prompt. */
+  /** Offset in the rendered block, and in the whole rendered prompt. */
   readonly blockByte: number
   readonly promptByte: number
   readonly was: string
   readonly now: string
 }
 
-// The requests answered so far, the newest kept, with what is needed to compare the next one with them.
-
-/** A request as a later one is compared with it. */
+/** What is kept of a request to compare later requests with it. */
 export interface Seen {
   readonly number: number
   readonly scope: Scope
   readonly prompt: Prompt
   readonly key: CacheKey
-  /** Its last breakpoint that counted, as a position; null where nothing of it could be cached. */
+  /** Position of its last breakpoint above the minimum; null if nothing could be cached. */
   readonly cachedUpTo: number | null
-  /** When its own lifetimes began. */
+  /** Start of the request, from which its TTLs count. */
   readonly startedAt: number
   readonly begun: () => boolean
 }
@@ -162,8 +161,12 @@ export function createRequestLog(kept: number): RequestLog {
   }
 }
 
-// A request on one line of a terminal.
-
+/**
+ * A request as one line for a terminal: usage, cost, fault, and why the cache was missed.
+ *
+ * @example
+ * const server = await serve({ onRequest: (record) => console.log(formatRequestLine(record)) })
+ */
 export function lineOf(record: RequestRecord): string {
   const head = `#${record.number} ${record.at.slice(11, 19)} ${record.model ?? record.endpoint}`
   if (record.error !== null) return `${head} ${record.status} ${record.error.type}: ${record.error.message}`
@@ -196,7 +199,7 @@ function compactionOf({ compactions }: RequestRecord): string {
   return compactions.length === 0 ? '' : 'compacted first'
 }
 
-/** Where a marker was there, and nothing before any of them was long enough. */
+/** A note if the request has markers and none of the marked prefixes reaches the minimum. */
 function minimumOf({ cache }: RequestRecord): string {
   if (cache === null || cache.breakpoints.length === 0) return ''
   const isShort = cache.breakpoints.every(({ fate }) => fate === 'below-minimum')
@@ -216,8 +219,7 @@ function money(dollars: number | null): string {
   return dollars === null ? '' : `$${dollars.toFixed(4)}`
 }
 
-// What a response cost by the catalogue's prices, and what the cache saved.
-
+/** The cost of a response by the catalogue's prices, and what the cache saved. */
 export function costOf(usage: JsonObject, prices: Prices | null): CostFigures {
   if (prices === null) return { total: null, saved: null }
   const money = priceOf(usage as Usage, prices)
@@ -226,7 +228,7 @@ export function costOf(usage: JsonObject, prices: Prices | null): CostFigures {
   return { total: money.total, saved: plain === null || cached === null ? null : plain - cached }
 }
 
-/** The prompt alone: what was saved on it is known though the price of output may not be. */
+/** The cost of the prompt alone, which is known even if the price of output is not. */
 function promptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Money): number | null {
   if (input === null || cacheRead === null || write5m === null || write1h === null) return null
   return input + cacheRead + write5m + write1h

@@ -16,13 +16,8 @@ import {
   todosCarrier,
   volatileSection,
 } from '@tidemark/core'
-import {
-  adversaries,
-  createSummariser,
-  modelTable,
-  type Script,
-  type SimulatedModel,
-} from '@tidemark/simulator'
+import { createSummariser, type Script } from '@tidemark/simulator'
+import { adversaries, modelTable, type SimulatedModel } from '@tidemark/simulator/internal'
 import { diskCarriers, type ModelChoice, type TidemarkOptions } from 'tidemark'
 
 export const START = Date.UTC(2026, 10, 20, 9, 0, 0)

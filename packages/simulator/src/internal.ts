@@ -6,3 +6,4 @@
 export { ADVERSARY_NAMES, type AdversaryName, adversaries, INJECTED } from './scripts/adversarial-models.ts'
 export { prose } from './scripts/filler-text.ts'
 export { isSummaryRequest } from './scripts/script.ts'
+export { modelTable, type SimulatedModel } from './protocol/models.ts'

@@ -1,4 +1,4 @@
-/** The public names of the codecs, the catalogue and the readers, one by one. */
+/** The public names of the codecs, the model catalogue and the log readers. */
 
 export { type BodyProblem, fromBody } from './anthropic/decode-request.ts'
 export { overflowOfReply, toFailure } from './anthropic/failure.ts'
@@ -18,6 +18,7 @@ export {
   type Catalogue,
   catalogueOf,
   type FoundModel,
+  type LookUp,
   lookUpModel,
   modelCatalogue,
 } from './catalogue/catalogue.ts'
@@ -54,9 +55,7 @@ export {
   type SseState,
   sseStart,
 } from './http/sse.ts'
-export { given } from './optional-fields.ts'
-export type { AnthropicVersion } from './profiles/anthropic-profile.ts'
-export { profileFor } from './profiles/provider-profile.ts'
+export { type AnthropicVersion, type ProfileOptions, profileFor } from './profiles/provider-profile.ts'
 export { createLogReader, detectFormat, formatOfLine } from './readers/log-format.ts'
 export {
   createDamageNotes,
@@ -69,3 +68,4 @@ export {
   type ReadRecord,
 } from './readers/log-reader.ts'
 export { claudeCodeReminder, isClaudeCodeRestart } from './readers/record-reader.ts'
+export { given } from './optional-fields.ts'

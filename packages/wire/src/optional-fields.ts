@@ -1,4 +1,4 @@
-/** The fields of `fields` that have a value. An optional field is absent, never undefined. */
+/** `fields` without those that are undefined: an optional field is absent, never undefined. */
 export function given<T extends object>(fields: T): Given<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>
 }

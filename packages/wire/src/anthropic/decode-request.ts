@@ -1,4 +1,7 @@
-/** The body of a request back to a payload, with every wrong shape named. Whether the request makes sense is not asked here. */
+/**
+ * The body of a request back to a payload. Every field of the wrong type is reported; whether the API would accept the
+ * request is not checked here.
+ */
 import {
   type ApiMessage,
   elementsOf,
@@ -17,7 +20,7 @@ import type { RawTexts } from './request.ts'
 
 export interface BodyProblem {
   readonly kind: 'not-json' | 'missing' | 'wrong-type' | 'unknown-role' | 'not-allowed'
-  /** `messages.0.content.2`; empty for the body as a whole. */
+  /** Such as `messages.0.content.2`; empty for the body itself. */
   readonly path: string
   readonly expected: string
 }
@@ -26,7 +29,7 @@ type DecodedBody =
   | { readonly ok: true; readonly payload: Payload; readonly raw: RawTexts }
   | { readonly ok: false; readonly problems: readonly BodyProblem[] }
 
-/** `betas` come from the header. */
+/** `betas`: the values of the `anthropic-beta` header, which become part of the payload. */
 export function fromBody(text: string, betas: readonly string[] = []): DecodedBody {
   const body = readJson(text)
   if (body === undefined)
@@ -38,7 +41,7 @@ export function fromBody(text: string, betas: readonly string[] = []): DecodedBo
   return { ok: true, payload, raw: survives(text) ? {} : rawTextsIn(text) }
 }
 
-/** Null in an optional field means absent; a system message may leave its content out. */
+/** Null in an optional field means absent; a system message may have no content. */
 function withDefaults(body: JsonObject): JsonObject {
   const present = Object.entries(body).filter(([key, value]) => value !== null || !OPTIONAL.has(key))
   const fields: JsonObject = Object.fromEntries(present)
@@ -58,24 +61,20 @@ const OPTIONAL: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['stream', (value, path) => expect(typeof value === 'boolean', path, 'true or false')],
   ['thinking', (value, path) => expect(isObject(value), path, 'an object')],
   ['tool_choice', (value, path) => expect(isObject(value), path, 'an object')],
-  ['system', (value, path) => content(value, path)],
+  ['system', content],
   ['tools', tools],
 ])
 
 function problemsIn(body: JsonObject): readonly BodyProblem[] {
-  const optional = [...OPTIONAL].flatMap(([key, check]) => {
-    const value = body[key]
-    return value === undefined ? [] : check(value, key)
-  })
   return [
     ...required(body, 'model', (value, path) => expect(typeof value === 'string', path, 'a string')),
     ...required(body, 'messages', messages),
-    ...optional,
-    ...(body.betas === undefined ? [] : [notAllowed]),
+    ...[...OPTIONAL].flatMap(([key, check]) => (body[key] === undefined ? [] : check(body[key], key))),
+    ...(body.betas === undefined ? [] : [BETAS_IN_BODY]),
   ]
 }
 
-const notAllowed: BodyProblem = {
+const BETAS_IN_BODY: BodyProblem = {
   kind: 'not-allowed',
   path: 'betas',
   expected: 'betas in a header, not in the body',
@@ -130,11 +129,11 @@ function wrong(path: string, expected: string): BodyProblem {
   return { kind: 'wrong-type', path, expected }
 }
 
-// Finds what in the text of a request body would not survive parse and stringify.
-
 const ZONES = new Set(['tools', 'system', 'messages'])
 
-/** `text` is a body that parses and has the shape of a request. */
+/**
+ * The exact texts of what parsing and stringifying would change. `text` must parse and have the shape of a request.
+ */
 function rawTextsIn(text: string): RawTexts {
   const parameters = membersOf(text).flatMap(({ key, text: value }) => {
     const raw = ZONES.has(key) ? undefined : rawUnlessSurvives(value)

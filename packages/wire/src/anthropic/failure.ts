@@ -1,4 +1,7 @@
-/** Failures of the Messages API, told by type and code first, by words only where it gives nothing else. */
+/**
+ * Failures of the Messages API: classified by error code and type, by message only where the API gives nothing else;
+ * and replies that succeeded although the context window was too small.
+ */
 import {
   type AssistantMessage,
   contextOf,
@@ -35,7 +38,7 @@ const BY_CODE: Readonly<Record<string, FailureKind>> = {
   compaction_unavailable: 'overloaded',
 }
 
-/** Refusals that share the type `invalid_request_error` and are told apart by their words alone. */
+/** Errors that share the type `invalid_request_error` and differ in their message alone. */
 const BY_WORDS: readonly (readonly [FailureKind, RegExp])[] = [
   ['thinking-binding', /invalid `?signature`? in `?thinking`? block/i],
   ['thinking-binding', /`?thinking`? or `?redacted_thinking`? blocks .*cannot be modified/i],
@@ -57,7 +60,7 @@ export function toFailure(call: FailedCall): Failure {
   return classify(call, dialect)
 }
 
-/** The `error` object of an envelope that says this failure: the way back, for servers. */
+/** The reverse of `toAnthropicFailure`, for servers: the `error` object of an error response. */
 export function errorObject(failed: Failure): JsonObject {
   const fromKind = Object.entries(BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]
   const type = failed.errorType ?? fromKind ?? (failed.retryable ? 'api_error' : 'invalid_request_error')
@@ -67,24 +70,28 @@ export function errorObject(failed: Failure): JsonObject {
 }
 
 function kindOf(body: ErrorBody, status: number | undefined): FailureKind | undefined {
-  const byCode = body.code === undefined ? undefined : known(BY_CODE, body.code)
+  const byCode = known(BY_CODE, body.code)
   if (byCode !== undefined) return byCode
-  const byType = body.type === undefined ? undefined : known(BY_TYPE, body.type)
+  const byType = known(BY_TYPE, body.type)
   if (byType !== undefined && byType !== 'invalid-request') return byType
-  const byWords = BY_WORDS.find(([, words]) => words.test(body.message))?.[0]
-  return byWords ?? (status === undefined || status === 400 ? byType : undefined)
+  const byMessage = BY_WORDS.find(([, pattern]) => pattern.test(body.message))?.[0]
+  return byMessage ?? (status === undefined || status === 400 ? byType : undefined)
 }
 
-/** The other side chooses the word: only what we listed counts. */
-function known(kinds: Readonly<Record<string, FailureKind>>, word: string): FailureKind | undefined {
-  return Object.hasOwn(kinds, word) ? kinds[word] : undefined
+/** The server chooses the name, so names of the prototype must not count. */
+function known(
+  kinds: Readonly<Record<string, FailureKind>>,
+  name: string | undefined,
+): FailureKind | undefined {
+  return name !== undefined && Object.hasOwn(kinds, name) ? kinds[name] : undefined
 }
-
-// Replies that came back well although the window was too small: told by their stop reason, or by their usage alone.
 
 const STOPPED_BY_LENGTH: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded'])
 
-/** How far `message` and what it answers overran `window`; null where they fit, or where nothing was measured. */
+/**
+ * By how many tokens prompt and reply exceeded `window`, judged by stop reason or usage; null if they fit or if nothing
+ * was measured.
+ */
 export function overflowOfReply({ stop_reason, usage }: AssistantMessage, window: number): TokenGap | null {
   const [inputTokens, outputTokens] = [contextOf(usage), outputOf(usage)]
   const silent = findSilentOverflow(

@@ -1,17 +1,18 @@
-/** The headers of the Messages API, both ways. Names are lower case. */
-
+/** Headers of a Messages API request, encoded and decoded. Names are lower case. */
 import { type Headers, header } from '../http/http-headers.ts'
 import { given } from '../optional-fields.ts'
 
-/** Either is accepted; newer clients send the second. */
-const AUTH_STYLES = {
+/** The first version, and the one released in October 2026. */
+export const API_VERSIONS = ['2023-06-01', '2026-10-21'] as const
+
+/** Two ways to send the key. The API accepts either; newer clients send `bearer`. */
+export const AUTH_STYLES = {
   key: { header: 'x-api-key', prefix: '' },
   bearer: { header: 'authorization', prefix: 'Bearer ' },
 } as const
-type AuthStyle = keyof typeof AUTH_STYLES
 
 export interface Credentials {
-  readonly style: AuthStyle
+  readonly style: keyof typeof AUTH_STYLES
   readonly secret: string
 }
 
@@ -19,7 +20,7 @@ const VERSION = 'anthropic-version'
 const BETA = 'anthropic-beta'
 
 export interface RequestHead {
-  /** Any version the server knows; not only those listed here. */
+  /** Any version that the server knows, not only those in `API_VERSIONS`. */
   readonly version?: string
   readonly betas: readonly string[]
   readonly credentials?: Credentials

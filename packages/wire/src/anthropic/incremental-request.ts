@@ -1,9 +1,8 @@
 /**
- * The body of a request that grows out of the one before it: byte for byte what `encodeRequest` makes of its
- * payload, at the cost of what is new. Joining the texts is left to whoever sends them.
+ * The body of a request, built from that of the previous request: byte for byte what `encodeRequest` makes of the same
+ * payload, but it costs only what is new. The caller joins the texts.
  */
 import {
-  type ApiMessage,
   type AssembledRequest,
   type Block,
   type FlatMessage,
@@ -11,41 +10,42 @@ import {
   List,
   type PlannedMarker,
 } from '@tidemark/core'
-import { endOf, markerText, newReferenceText, parameterTexts, plainText } from './request.ts'
+import { asBlocks, endOf, markerText, newReferenceText, parameterTexts, plainText } from './request.ts'
 
-/** Zone by zone: `{` parameters, tools, system, messages `}`. */
+/** The texts of the body in order: parameters, tools, system, messages. */
 export interface GrowingRequest {
   readonly parameters: string
-  /** A text for each; null where the request has none. */
+  /** One text for each tool or block; null if the request has none. */
   readonly tools: readonly string[] | null
   readonly system: readonly string[] | null
   readonly messages: GrowingMessages
-  /** For the header: they are no part of the body. */
+  /** For the `anthropic-beta` header: not part of the body. */
   readonly betas: readonly string[]
 }
 
-/** Messages by reference to their texts; what the markers of this request do to a few of them comes on top. */
-interface GrowingMessages {
+/** Message texts shared with the previous request, and replacements for the few that this request's markers change. */
+export interface GrowingMessages {
+  /** Texts of `frozenMessages`. */
   readonly settled: List<MessageText>
   readonly tail: readonly MessageText[]
+  /** By index: the text with markers and references. */
   readonly onTop: ReadonlyMap<number, string>
-  /** Messages before this one carry references to their results. */
+  /** Tool results in messages before this index carry a `cache_reference`. */
   readonly referTo: number
-  /** Whose texts `settled` are. */
   readonly frozen: List<FlatMessage>
 }
 
-interface GrowOptions {
-  /** Fields of the body that the caller adds (`stream`). */
+export interface GrowOptions {
+  /** Body fields that the caller adds, such as `stream`. */
   readonly fields?: JsonObject
-  /** The request before: what it settled is taken over where this one goes on from there. */
+  /** The previous request: its texts are reused if this request's messages extend it. */
   readonly previous?: GrowingRequest | undefined
 }
 
 export function growRequest(request: AssembledRequest, options: GrowOptions = {}): GrowingRequest {
   const { model, parameters, tools, system } = request.front
-  const given: JsonObject = { model, ...parameters, ...request.extra, ...options.fields }
-  const { betas, ...fields } = given
+  const all: JsonObject = { model, ...parameters, ...request.extra, ...options.fields }
+  const { betas, ...fields } = all
   const blocks = system.map(({ block }) => block)
   return {
     parameters: parameterTexts(fields).join(','),
@@ -56,7 +56,7 @@ export function growRequest(request: AssembledRequest, options: GrowOptions = {}
   }
 }
 
-/** All of it in one string. */
+/** The whole body in one string. */
 export function growingText({ parameters, tools, system, messages }: GrowingRequest): string {
   const lists = [
     ...(tools === null ? [] : [`"tools":[${tools.join(',')}]`]),
@@ -65,8 +65,8 @@ export function growingText({ parameters, tools, system, messages }: GrowingRequ
   return `{${[parameters, ...lists].join(',')},"messages":[${messageTexts(messages).join(',')}]}`
 }
 
-/** The text of each message as it is sent. */
-function messageTexts({ settled, tail, onTop, referTo }: GrowingMessages): readonly string[] {
+/** The text of each message, as sent. */
+export function messageTexts({ settled, tail, onTop, referTo }: GrowingMessages): readonly string[] {
   return [...settled.toArray(), ...tail].map(
     (message, index) => onTop.get(index) ?? (index < referTo ? referredText(message) : message.text),
   )
@@ -74,18 +74,15 @@ function messageTexts({ settled, tail, onTop, referTo }: GrowingMessages): reado
 
 function growMessages(request: AssembledRequest, previous: GrowingMessages | undefined): GrowingMessages {
   const { frozen, tail } = request.messages
-  const goesOn = previous !== undefined && frozen.extends(previous.frozen)
-  let settled = goesOn ? previous.settled : List.of<MessageText>()
+  const isExtension = previous !== undefined && frozen.extends(previous.frozen)
+  let settled = isExtension ? previous.settled : List.of<MessageText>()
   for (const message of frozen.toArray(settled.length)) settled = settled.push(messageText(message))
-  const list = { settled, tail: tail.map(messageText) }
-  return {
-    ...list,
-    ...topOf(request, (index) => settled.at(index) ?? list.tail[index - settled.length]),
-    frozen,
-  }
+  const tailTexts = tail.map(messageText)
+  const overlays = topOf(request, (index) => settled.at(index) ?? tailTexts[index - settled.length])
+  return { settled, tail: tailTexts, ...overlays, frozen }
 }
 
-/** The messages that markers stand on, and how far references go: up to the last marker. */
+/** The texts of messages with markers. References are added up to the last marker. */
 function topOf(
   { markers, refers }: AssembledRequest,
   textAt: (index: number) => MessageText | undefined,
@@ -108,7 +105,7 @@ function topOf(
 
 const plainTexts = new WeakMap<object, string>()
 
-/** Tools and blocks of the system prompt stay the same objects for as long as their epoch stands. */
+/** Cached by object: tools and system blocks stay the same objects until the next prefix snapshot. */
 function frontTexts(
   zone: 'tools' | 'system',
   values: readonly (Block | JsonObject)[],
@@ -124,25 +121,25 @@ function frontTexts(
   })
 }
 
-// A message as text, spelled once for as long as it lives. Markers and references move over messages that have
-// long been settled: they are laid into the text at known places, and nothing is spelled again for them.
+// A message as text, encoded once. Markers and references move over messages that no longer change: they are inserted
+// into the text at known places, and nothing is encoded again.
 
-interface MessageText {
-  /** As it is sent where nothing comes onto it. */
+export interface MessageText {
+  /** As sent without added markers and references. */
   readonly text: string
   readonly blocks: readonly BlockEnd[]
 }
 
-/** Where further members of a block come, and what may stand there already. */
+/** Where members can be added to a block. */
 interface BlockEnd {
   readonly at: number
-  /** Length of the marker that the block brought along: one that is put onto it takes its place. */
+  /** Length of the block's own marker: an added marker replaces it. */
   readonly marker: number
-  /** The reference that a result can be given. */
+  /** The `cache_reference` member that can be added to a tool result; empty for other blocks. */
   readonly reference: string
 }
 
-/** What comes onto a message: markers by index of block, and references onto the results before `referTo`. */
+/** What is added to a message: markers by block index, and references on tool results before `referencedUntil`. */
 interface Overlay {
   readonly markers: ReadonlyMap<number, unknown>
   readonly referTo: number
@@ -151,16 +148,14 @@ interface Overlay {
 const spelled = new WeakMap<FlatMessage, MessageText>()
 const referred = new WeakMap<MessageText, string>()
 
-/** Remembered by the message itself, which is a value: whoever holds it, it says the same. */
+/** Cached by message: a message is a value and never changes. */
 function messageText(message: FlatMessage): MessageText {
-  const known = spelled.get(message)
-  if (known !== undefined) return known
-  const made = spellMessage(message)
-  spelled.set(message, made)
-  return made
+  const text = spelled.get(message) ?? spellMessage(message)
+  spelled.set(message, text)
+  return text
 }
 
-/** The text with a reference on each result; remembered too. */
+/** The text with a reference on each tool result; cached as well. */
 function referredText(message: MessageText): string {
   if (message.blocks.every(({ reference }) => reference === '')) return message.text
   const text =
@@ -180,12 +175,12 @@ function overlaid({ text, blocks }: MessageText, { markers, referTo }: Overlay):
   return done + text.slice(from)
 }
 
-/** A string is one text block, so that a later message that joins it leaves its bytes alone. */
+/** A string becomes one text block, so that its bytes stay the same when a later message is merged into it. */
 function spellMessage({ message, raw }: FlatMessage): MessageText {
   const { role, content, ...fields } = message
   let text = `${JSON.stringify({ role, ...fields }).slice(0, -1)},"content":[`
   const blocks: BlockEnd[] = []
-  for (const [index, block] of blocksIn(content).entries()) {
+  for (const [index, block] of asBlocks(content).entries()) {
     const plain = plainText(block, raw?.get(index))
     const marker = block.cache_control === undefined ? '' : markerText(block.cache_control)
     const end = endOf(plain)
@@ -194,9 +189,4 @@ function spellMessage({ message, raw }: FlatMessage): MessageText {
     text += plain.slice(0, end) + marker + plain.slice(end)
   }
   return { text: `${text}]}`, blocks }
-}
-
-function blocksIn(content: ApiMessage['content']): readonly Block[] {
-  if (typeof content !== 'string') return content
-  return content === '' ? [] : [{ type: 'text', text: content }]
 }

@@ -1,4 +1,7 @@
-/** A whole reply as the events that would have brought it: for replies that come in one body, and for servers. */
+/**
+ * A complete reply as the events, and the frames, that would have streamed it: for replies that arrive in one body, and for
+ * gateways and simulators.
+ */
 import {
   type Block,
   type BlockDelta,
@@ -22,10 +25,10 @@ import type { Frame } from '../http/sse.ts'
 import { given } from '../optional-fields.ts'
 import { errorObject } from './failure.ts'
 
-/** Known only when the reply is over: null in its head. */
+/** Known only when the reply is complete: null in `message_start`. */
 const LATE_FIELDS = ['stop_reason', 'stop_sequence', 'stop_details', 'context_management']
 const LATE_FIGURES = ['output_tokens_details', 'server_tool_use', 'iterations', 'fallback_credit']
-/** The figures told again at the end. */
+/** Usage fields repeated in the last `message_delta`. */
 const FINAL_FIGURES = [
   'input_tokens',
   'cache_creation_input_tokens',
@@ -34,12 +37,12 @@ const FINAL_FIGURES = [
   ...LATE_FIGURES,
 ]
 
-/** The frames of a stream that says `reply`. `split` cuts texts and inputs into deltas: whole unless given. */
-export function framesOf(reply: Reply, split: Split = whole): readonly Frame[] {
+/** The frames of a stream for `reply`. `split` cuts texts and tool inputs into deltas; by default each is one delta. */
+export function framesOf(reply: Reply, split: Split = (text) => [text]): readonly Frame[] {
   return eventsOf(reply, split).flatMap(toFrames)
 }
 
-export function eventsOf(reply: Reply, split: Split = whole): readonly ReplyEvent[] {
+export function eventsOf(reply: Reply, split: Split = (text) => [text]): readonly ReplyEvent[] {
   return [
     headOf(reply),
     ...figuresOf(reply),
@@ -48,19 +51,18 @@ export function eventsOf(reply: Reply, split: Split = whole): readonly ReplyEven
   ]
 }
 
-/** What is no usage yet cannot stand in the head; a stream tells it behind. */
+/** Incomplete usage cannot be part of `message_start`; a stream sends it after that. */
 function figuresOf({ figures }: Reply): readonly ReplyEvent[] {
   return figures === undefined ? [] : [{ type: 'reply-updated', fields: {}, usage: figures }]
 }
 
-/** A splitter that cuts every so many characters. */
+/** Cuts a text into pieces that give the text when joined. */
+type Split = (text: string) => readonly string[]
+
+/** A splitter that cuts after every `size` characters. */
 export function every(size: number): Split {
   return (text) =>
     Array.from({ length: Math.ceil(text.length / size) }, (_, at) => text.slice(at * size, (at + 1) * size))
-}
-
-function whole(text: string): readonly string[] {
-  return [text]
 }
 
 function headOf({ message }: Reply): ReplyEvent {
@@ -111,10 +113,7 @@ function blockEvents(ended: BlockEnded, split: Split): readonly ReplyEvent[] {
   return [{ type: 'block-started', index, ...start }, ...grew, ended]
 }
 
-// A finished block taken apart again: the hollow form that opens it and the deltas that fill it.
-
-/** Cuts a text into pieces that make it again when joined. */
-type Split = (text: string) => readonly string[]
+// A finished block split into the empty block that starts it and the deltas that fill it.
 
 interface Opening {
   readonly block: Block
@@ -145,7 +144,7 @@ function citationDeltas({ block, raw }: BlockEnded): readonly BlockDelta[] {
   })
 }
 
-/** Thinking whose text is withheld has a signature and nothing else to send. */
+/** Thinking without text has only a signature to send. */
 function thinkingOpening(ended: BlockEnded, split: Split): Opening {
   const { thinking, signature } = ended.block
   const pieces = piecesOf(thinking, split).map((text): BlockDelta => ({ kind: 'thinking', text }))
@@ -153,7 +152,7 @@ function thinkingOpening(ended: BlockEnded, split: Split): Opening {
   return hollow(ended, { thinking: '', signature: '' }, [...pieces, { kind: 'signature', signature }])
 }
 
-/** The API's first piece of input is empty; an empty input gets no other. */
+/** The API sends an empty first piece of input, and nothing else if the input is empty. */
 function callOpening(ended: BlockEnded, split: Split): Opening {
   const { block, raw, cutInput } = ended
   const exact = raw === undefined ? undefined : memberOf(raw, 'input')
@@ -165,7 +164,7 @@ function callOpening(ended: BlockEnded, split: Split): Opening {
 
 const IN_COMPACTION_DELTA = new Set(['content', 'encrypted_content'])
 
-/** The form that a threshold brings: one delta with all of it. A signed block comes whole. */
+/** The form of threshold compaction: one delta with everything. A signed block has no deltas. */
 function compactionOpening(ended: BlockEnded): Opening {
   const fields: JsonObject = Object.fromEntries(
     Object.entries(ended.block).filter((entry): entry is [string, Json] => IN_COMPACTION_DELTA.has(entry[0])),
@@ -189,9 +188,9 @@ function hollow({ block, raw }: BlockEnded, fields: JsonObject, deltas: readonly
   return { block: isBlock(start) ? start : block, ...given({ raw: rawUnlessSurvives(text) }), deltas }
 }
 
-// Neutral events back to the frames of the Messages API: what a gateway or a simulator sends.
+// Neutral events as frames of the Messages API.
 
-/** Fields that `message_delta` carries inside its `delta`; the others stand beside it. */
+/** Fields of `message_delta` inside its `delta`; the others are beside it. */
 const IN_DELTA = new Set(['stop_reason', 'stop_sequence', 'stop_details', 'container'])
 
 export function toFrames(event: ReplyEvent): readonly Frame[] {

@@ -1,6 +1,7 @@
 /**
- * A payload to the body of a request. Parameters come first, then tools, system and messages, in the order of
- * the provider's cache: what is appended to a conversation is appended to the bytes.
+ * A payload as the body of a request. Parameters come first, then tools, system and messages, the order of the provider's
+ * cache: appending to the conversation appends to the bytes. The body is kept in fragments, one for each part that the
+ * cache can keep or lose; joined, they are the exact bytes sent, so changes are found by comparing them.
  */
 import {
   type ApiMessage,
@@ -11,7 +12,6 @@ import {
   isToolResult,
   type Json,
   type JsonObject,
-  type Member,
   memberOf,
   membersOf,
   objectText,
@@ -21,20 +21,20 @@ import {
   withoutMember,
 } from '@tidemark/core'
 
-/** Exact texts of what would not survive parse and stringify, by place in the payload. */
+/** Exact texts of what parsing and stringifying would change, by position in the payload. */
 export interface RawTexts {
   readonly parameters?: ReadonlyMap<string, string>
   readonly tools?: ReadonlyMap<number, string>
   readonly system?: ReadonlyMap<number, string>
-  /** Beside the messages: texts by index of block. */
+  /** One entry a message: texts by block index. */
   readonly messages?: readonly (ReadonlyMap<number, string> | undefined)[]
 }
 
 export interface EncodeOptions {
   readonly raw?: RawTexts
   /**
-   * A string is sent as one text block, so that a later message that joins it leaves its bytes alone; `keep`
-   * sends it as the string it is.
+   * `blocks` (the default) sends a string as one text block, so that its bytes stay the same when a later message is
+   * merged into it; `keep` sends it as a string.
    */
   readonly strings?: 'blocks' | 'keep'
 }
@@ -43,7 +43,7 @@ export interface EncodedRequest {
   readonly fragments: readonly Fragment[]
   /** The brackets that close the body. */
   readonly end: string
-  /** For the header: they are no part of the body. */
+  /** For the `anthropic-beta` header: not part of the body. */
   readonly betas: readonly string[]
 }
 
@@ -66,7 +66,26 @@ export function bodyText({ fragments, end }: EncodedRequest): string {
   return fragments.map(({ lead, text }) => lead + text).join('') + end
 }
 
-/** Punctuation, or something said. */
+export type Zone = 'parameters' | 'tools' | 'system' | 'messages'
+
+export interface Fragment {
+  readonly zone: Zone
+  /** Position in the body: a parameter's name, `tools.0`, `system.1`, `messages.4.content.0`. */
+  readonly path: string
+  readonly role?: Role
+  /** Brackets and commas that separate it from the previous fragment. */
+  readonly lead: string
+  /** Its JSON. The first fragment of a message also opens the message, with role and fields. */
+  readonly text: string
+  /** `text` without any cache marker. */
+  readonly bare: string
+  /** Its own `cache_control`, as given. */
+  readonly marker?: unknown
+}
+
+type Spelling = Pick<Fragment, 'text' | 'bare' | 'marker'>
+
+/** Punctuation, or a fragment. */
 type Piece = string | Said
 type Said = Omit<Fragment, 'lead'>
 
@@ -80,7 +99,7 @@ function parameterPieces(parameters: object, raw?: ReadonlyMap<string, string>):
   )
 }
 
-/** The members of the body that are neither tools, system nor messages. */
+/** The members of the body other than tools, system and messages. */
 export function parameterTexts(parameters: object): readonly string[] {
   return givenParameters(parameters).map(([name, value]) => parameterText(name, value))
 }
@@ -126,7 +145,8 @@ function messagePieces(message: ApiMessage, at: number, { raw, strings }: Encode
     const spelling = spell(block, texts?.get(index))
     return [said(`${path}.content.${index}`, index === 0 ? behind(`${open}[`, spelling) : spelling)]
   })
-  return [...(blocks.length === 0 ? [said(path, spellOpening(open))] : separated(blocks)), ']}']
+  const empty = { text: `${open}[`, bare: `${open}[` }
+  return [...(blocks.length === 0 ? [said(path, empty)] : separated(blocks)), ']}']
 }
 
 function behind(open: string, spelling: Spelling): Spelling {
@@ -137,12 +157,8 @@ function spellText(text: string): Spelling {
   return { text: JSON.stringify(text), bare: JSON.stringify(text) }
 }
 
-function spellOpening(open: string): Spelling {
-  return { text: `${open}[`, bare: `${open}[` }
-}
-
-/** An empty string is no block: an empty text block would be refused. */
-function asBlocks(content: Content): readonly Block[] {
+/** An empty string gives no block: the API rejects an empty text block. */
+export function asBlocks(content: Content): readonly Block[] {
   if (typeof content !== 'string') return content
   return content === '' ? [] : [{ type: 'text', text: content }]
 }
@@ -151,7 +167,7 @@ function separated(items: readonly (readonly Piece[])[]): readonly Piece[] {
   return items.flatMap((pieces, index) => (index === 0 ? pieces : [',', ...pieces]))
 }
 
-/** Punctuation goes with what comes after it, so that what is already said never changes. */
+/** Punctuation goes with the fragment after it, so that appending changes no earlier fragment. */
 function join(pieces: readonly Piece[]): Pick<EncodedRequest, 'fragments' | 'end'> {
   const fragments: Fragment[] = []
   let lead = ''
@@ -166,32 +182,10 @@ function join(pieces: readonly Piece[]): Pick<EncodedRequest, 'fragments' | 'end
   return { fragments, end: lead }
 }
 
-// A request body in pieces, one for each thing a cache can keep or lose. The pieces joined are the exact bytes
-// that are sent, so a change is found by comparing what is really on the wire.
-
-type Zone = 'parameters' | 'tools' | 'system' | 'messages'
-
-interface Fragment {
-  readonly zone: Zone
-  /** Where it is in the body: `tools.0`, `system.1`, `messages.4.content.0`; a parameter's name. */
-  readonly path: string
-  readonly role?: Role
-  /** Brackets and commas owed to what came before: they go in front. They say nothing of their own. */
-  readonly lead: string
-  /** What it says. The first of a message opens the message too: role and fields are part of it. */
-  readonly text: string
-  /** The same without any cache marker; equal to `text` where there is none. */
-  readonly bare: string
-  /** Its own `cache_control`, as given. */
-  readonly marker?: unknown
-}
-
-type Spelling = Pick<Fragment, 'text' | 'bare' | 'marker'>
-
 const MARKER = 'cache_control'
 const REFERENCE = 'cache_reference'
 
-/** A block or tool as text. `raw` is its exact text where its value would not say the same; markers come from the value. */
+/** A block or tool as text. `raw`: its exact text, if stringifying would change it; markers are taken from `value`. */
 function spell(value: Block | JsonObject, raw?: string): Spelling {
   const marker = value[MARKER]
   const plain = plainText(value, raw)
@@ -201,14 +195,14 @@ function spell(value: Block | JsonObject, raw?: string): Spelling {
     : { text: withKey(plain, markerText(marker)), bare, marker }
 }
 
-/** All that it says but its own marker. */
+/** The text without its own marker. A `cache_reference` added to the value later is not in `raw` and is added here. */
 export function plainText(value: Block | JsonObject, raw?: string): string {
   const { [MARKER]: _, ...rest } = value
   if (raw === undefined) return JSON.stringify(rest)
   return withReference(value, raw, withoutKey(raw))
 }
 
-/** Where in the text of an object a further member comes: before the bracket that closes it. */
+/** Where a member can be inserted into the text of an object: before its closing bracket. */
 export function endOf(text: string): number {
   return text.lastIndexOf('}')
 }
@@ -243,10 +237,10 @@ function withKey(text: string, member: string): string {
 
 function withoutKey(raw: string): string {
   const members = membersOf(raw)
-  return members.some(isMarker) ? objectText(withoutMember(members, MARKER)) : raw
+  return members.some(({ key }) => key === MARKER) ? objectText(withoutMember(members, MARKER)) : raw
 }
 
-/** Blocks inside a tool result, and inside a document made of blocks, may carry markers of their own. */
+/** Blocks inside a tool result, and inside a document of blocks, may have markers of their own. */
 function withoutInnerMarkers(text: string): string {
   const source = memberOf(text, 'source')
   const inner = source?.startsWith('{') ? withBareContent(source) : source
@@ -254,7 +248,7 @@ function withoutInnerMarkers(text: string): string {
   return inner === undefined || inner === source ? bare : withText(bare, 'source', inner)
 }
 
-/** The very same text where nothing in it is marked: white space counts here. */
+/** Returns the same text, white space included, if no block in it has a marker. */
 function withBareContent(text: string): string {
   const content = memberOf(text, 'content')
   if (!content?.startsWith('[')) return text
@@ -267,8 +261,4 @@ function withBareContent(text: string): string {
 
 function withText(text: string, key: string, value: string): string {
   return objectText(withMember(membersOf(text), key, value))
-}
-
-function isMarker({ key }: Member): boolean {
-  return key === MARKER
 }

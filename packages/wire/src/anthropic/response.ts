@@ -1,4 +1,4 @@
-/** A reply that comes in one JSON body, both ways. */
+/** A Messages API response in one JSON body, decoded and encoded. */
 import {
   type AssistantMessage,
   type Block,
@@ -25,12 +25,12 @@ type Response =
 
 export function fromResponse(text: string): Response {
   const body = readJson(text)
-  if (!isObject(body)) return refused('The answer is no JSON object')
+  if (!isObject(body)) return refused('The response body is not a JSON object')
   if (body.type === 'error') return { ok: false, failure: toFailure({ body: text }) }
   const head = readHead(body)
   const content = blocksOf(body)
   if (head === null || content === null)
-    return refused('The answer is no message: it needs id, model and content')
+    return refused('The response body is not a message: it must have id, model and content')
   const message = { ...head.message, content }
   const { figures } = head
   const partial = Object.keys(figures).length > 0 ? { figures } : {}
@@ -40,7 +40,7 @@ export function fromResponse(text: string): Response {
   }
 }
 
-/** The body text. A call whose input broke off has an empty input here: one body has no other way to say it. */
+/** The body text. A tool call whose input was cut off gets an empty input: a JSON body cannot express it. */
 export function toResponse({ message, rawBlocks: raws, figures }: Reply): string {
   const { content, ...fields } = { ...message, ...given({ usage: message.usage ?? figures }) }
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
@@ -65,16 +65,17 @@ function refused(message: string): Response {
   return { ok: false, failure: failure('bad-reply', message) }
 }
 
-// The message object of a reply, whole or just begun, apart from its content.
-
 interface Head {
-  /** Without content, and without usage unless both totals are there. */
+  /** With empty content, and without usage unless both totals are present. */
   readonly message: AssistantMessage
-  /** Figures that make no usage yet. */
+  /** Usage fields that are not yet a complete usage. */
   readonly figures: JsonObject
 }
 
-/** Null where it is no message: without an id the parts of a reply could not be told to belong together. */
+/**
+ * The message object of a response or of `message_start`, without its content. Null if it is not a message: without an id
+ * the records of a reply could not be grouped.
+ */
 export function readHead(value: Json | undefined): Head | null {
   if (!isObject(value)) return null
   const { usage, id, model, ...fields } = value

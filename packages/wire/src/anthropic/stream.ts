@@ -1,4 +1,8 @@
-/** What is known of a reply between two frames, and the only ways to go on from there. */
+/**
+ * The event stream of the Messages API as neutral events: a pure `(state, frame) → [state, events]` with one handler for
+ * each kind of frame. Unknown frames and deltas are passed on. A stream ends with exactly one `reply-ended` or
+ * `reply-failed`; after it nothing is emitted.
+ */
 import {
   type Assembly,
   arrayText,
@@ -32,7 +36,7 @@ import { readHead } from './response.ts'
 
 interface StreamState {
   readonly assembly: Assembly
-  /** The closing event is out: nothing may follow. */
+  /** The closing event was emitted: whatever follows is ignored. */
   readonly closed: boolean
 }
 
@@ -40,78 +44,54 @@ type Step = readonly [StreamState, readonly ReplyEvent[]]
 
 export const streamStart: StreamState = { assembly: emptyAssembly, closed: false }
 
-function emit(state: StreamState, events: readonly ReplyEvent[]): Step {
-  return [{ ...state, assembly: events.reduce(assemble, state.assembly) }, events]
-}
+type Handler = (state: StreamState, data: JsonObject, text: string) => Step
 
-export function close(state: StreamState): Step {
-  const reply = replyOf(state.assembly)
-  if (reply === null) return fail(state, failure('bad-reply', 'The stream ended a reply that it never began'))
-  return [{ ...state, closed: true }, [{ type: 'reply-ended', reply }]]
-}
+const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['message_start', takeMessageStart],
+  ['content_block_start', takeBlockStart],
+  ['content_block_delta', takeBlockDelta],
+  ['content_block_stop', takeBlockStop],
+  ['message_delta', takeMessageDelta],
+  ['message_stop', takeMessageStop],
+])
 
-/** Ends the reply early, once: with what had arrived. */
-export function fail(state: StreamState, failed: Failure): Step {
+export function fromFrame(state: StreamState, frame: Frame): Step {
   if (state.closed) return [state, []]
-  const reply = replyOf(state.assembly)
-  return [{ ...state, closed: true }, [{ type: 'reply-failed', failure: failed, reply }]]
+  const data = readJson(frame.data)
+  const name = nameOf(frame, data)
+  if (name === 'error') return fail(state, toFailure({ body: frame.data }))
+  if (name === 'ping') return emit(state, [{ type: 'reply-alive' }])
+  const handle = HANDLERS.get(name)
+  if (handle === undefined) return emit(state, [{ type: 'reply-other', name, text: frame.data }])
+  return isObject(data) ? handle(state, data, frame.data) : failBadly(state, `${name} without readable data`)
 }
 
-/** A frame that breaks the protocol. Going on would lose what it carried, so the reply ends here. */
-function failBadly(state: StreamState, what: string): Step {
-  return fail(state, failure('bad-reply', `The stream broke its own protocol: ${what}`))
+/** The frame's event name equals the `type` in its data; some servers send only one of them. */
+function nameOf(frame: Frame, data: unknown): string {
+  if (frame.event === 'error') return 'error'
+  return isObject(data) && typeof data.type === 'string' ? data.type : (frame.event ?? '')
 }
 
-// A block once its last delta is in: the parsed value, and its exact text where the value would not say the same.
-
-function finishBlock(open: OpenBlock): BlockEnded {
-  const { index } = open
-  const hasInput = open.input.trim() !== ''
-  const input = hasInput ? readJson(open.input) : undefined
-  const block = input === undefined ? open.block : { ...open.block, input }
-  const raw = rawOf(open, block, input === undefined ? undefined : open.input)
-  return {
-    type: 'block-ended',
-    index,
-    block,
-    ...given({ raw, cutInput: hasInput && input === undefined ? open.input : undefined }),
-  }
+function takeMessageStart(state: StreamState, data: JsonObject): Step {
+  if (state.assembly.message !== null) return failBadly(state, 'the message began twice')
+  const head = readHead(data.message)
+  if (head === null) return failBadly(state, 'a message without id or model')
+  const started: ReplyEvent = { type: 'reply-started', message: head.message }
+  const hasPartialUsage = Object.keys(head.figures).length > 0
+  const usage: readonly ReplyEvent[] = hasPartialUsage
+    ? [{ type: 'reply-updated', fields: {}, usage: head.figures }]
+    : []
+  return emit(state, [started, ...usage, ...announcedBlocks(data.message)])
 }
 
-function rawOf(open: OpenBlock, block: Block, input: string | undefined): string | undefined {
-  const plain = open.raw === undefined && open.citations.every(survives)
-  if (plain && (input === undefined || survives(input))) return undefined
-  let members = open.raw === undefined ? spelled(block) : grown(membersOf(open.raw), block)
-  if (input !== undefined) members = withMember(members, 'input', input)
-  if (open.citations.length > 0) members = withMember(members, 'citations', citationsText(open))
-  return rawUnlessSurvives(objectText(members))
+/** Blocks already in `message_start`: the API sends none, other servers may. */
+function announcedBlocks(message: unknown): readonly ReplyEvent[] {
+  const content = isObject(message) && Array.isArray(message.content) ? message.content : []
+  return content.filter(isBlock).flatMap((block, index): readonly ReplyEvent[] => [
+    { type: 'block-started', index, block },
+    { type: 'block-ended', index, block },
+  ])
 }
-
-function spelled(block: Block): readonly Member[] {
-  return membersOf(JSON.stringify(block))
-}
-
-/** The members as first announced, those that deltas changed or added spelled anew. */
-function grown(members: readonly Member[], block: Block): readonly Member[] {
-  return spelled(block).reduce((all, { key, text }) => {
-    const before = all.findLast((member) => member.key === key)
-    const same = before !== undefined && JSON.stringify(readJson(before.text)) === text
-    return same ? all : withMember(all, key, text)
-  }, members)
-}
-
-function citationsText(open: OpenBlock): string {
-  const announced = open.raw === undefined ? undefined : memberOf(open.raw, 'citations')
-  const first = announced?.startsWith('[') ? elementsOf(announced) : announcedCitations(open)
-  return arrayText([...first, ...open.citations])
-}
-
-function announcedCitations({ block, citations }: OpenBlock): readonly string[] {
-  const all = Array.isArray(block.citations) ? block.citations : []
-  return all.slice(0, all.length - citations.length).map((each) => JSON.stringify(each))
-}
-
-// Frames about one content block: its start, its deltas, its end.
 
 function takeBlockStart(state: StreamState, data: JsonObject, text: string): Step {
   const { index, content_block: block } = data
@@ -137,10 +117,82 @@ function takeBlockStop(state: StreamState, data: JsonObject): Step {
   return emit(state, [finishBlock(open)])
 }
 
-/** The ends of blocks that are still open: some servers leave them out. */
-function blockEnds({ assembly }: StreamState): readonly ReplyEvent[] {
-  return [...assembly.open.values()].toSorted((a, b) => a.index - b.index).map(finishBlock)
+/** Fields inside `delta` and those beside it are all fields of the message. */
+function takeMessageDelta(state: StreamState, data: JsonObject): Step {
+  if (state.assembly.message === null) return failBadly(state, 'the end of a message before its beginning')
+  const { type: _, delta, usage, ...beside } = data
+  const fields = { ...(isObject(delta) ? delta : {}), ...beside }
+  return emit(state, [{ type: 'reply-updated', fields, ...(isObject(usage) ? { usage } : {}) }])
 }
+
+/** Ends blocks that are still open as well: some servers leave their `content_block_stop` out. */
+function takeMessageStop(state: StreamState): Step {
+  const open = [...state.assembly.open.values()].toSorted((a, b) => a.index - b.index)
+  const [ended, ends] = emit(state, open.map(finishBlock))
+  const reply = replyOf(ended.assembly)
+  if (reply === null) return fail(ended, failure('bad-reply', 'The stream ended a reply that it never began'))
+  return [{ ...ended, closed: true }, [...ends, { type: 'reply-ended', reply }]]
+}
+
+function emit(state: StreamState, events: readonly ReplyEvent[]): Step {
+  return [{ ...state, assembly: events.reduce(assemble, state.assembly) }, events]
+}
+
+/** Ends the reply early, once, with what has arrived so far. */
+function fail(state: StreamState, failed: Failure): Step {
+  if (state.closed) return [state, []]
+  const reply = replyOf(state.assembly)
+  return [{ ...state, closed: true }, [{ type: 'reply-failed', failure: failed, reply }]]
+}
+
+/** For a frame that breaks the protocol. Continuing would lose its content, so the reply ends here. */
+function failBadly(state: StreamState, what: string): Step {
+  return fail(state, failure('bad-reply', `The stream broke its own protocol: ${what}`))
+}
+
+/**
+ * The bytes have ended. Emits the closing event if the stream did not; a last frame without its blank line still counts
+ * if its data is complete.
+ */
+export function endReply(state: StreamState, end: SseEnd = { rest: null, cutCharacter: false }): Step {
+  const isWhole = end.rest !== null && isObject(readJson(end.rest.data))
+  const [last, events] = end.rest !== null && isWhole ? fromFrame(state, end.rest) : [state, []]
+  const where = end.cutCharacter ? ', in the middle of a character' : ''
+  const cut = failure('network', `The connection ended before the reply was complete${where}`)
+  const [closed, closing] = fail(last, cut)
+  return [closed, [...events, ...closing]]
+}
+
+/** State of a reply that is read from bytes as they arrive. */
+export interface ByteState {
+  readonly sse: SseState
+  readonly stream: StreamState
+}
+
+type ByteStep = readonly [ByteState, readonly ReplyEvent[]]
+
+export const byteStart: ByteState = { sse: sseStart, stream: streamStart }
+
+export function fromBytes(state: ByteState, chunk: Uint8Array): ByteStep {
+  const [sse, frames] = decodeSse(state.sse, chunk)
+  const events: ReplyEvent[] = []
+  let { stream } = state
+  for (const frame of frames) {
+    const [next, emitted] = fromFrame(stream, frame)
+    stream = next
+    events.push(...emitted)
+  }
+  return [{ sse, stream }, events]
+}
+
+/** Closes the reply, once. `cause`: what ended it, if it was not the end of the bytes. */
+export function endBytes(state: ByteState, cause?: Failure): ByteStep {
+  const [stream, events] =
+    cause === undefined ? endReply(state.stream, endSse(state.sse)) : fail(state.stream, cause)
+  return [{ sse: state.sse, stream }, events]
+}
+
+// Deltas of a block.
 
 type ReadDelta = (delta: JsonObject, text: string) => BlockDelta | null
 
@@ -175,122 +227,52 @@ function readCitation({ citation }: JsonObject, text: string): BlockDelta | null
   return { kind: 'citation', citation, ...given({ raw }) }
 }
 
-/** The text of a member of `text`, only where parse and stringify would change it. */
+/** The exact text of a member, only if parsing and stringifying would change it. */
 function rawMember(text: string, key: string): string | undefined {
   if (survives(text)) return undefined
   const member = memberOf(text, key)
   return member === undefined ? undefined : rawUnlessSurvives(member)
 }
 
-// Frames about the message as a whole: its head, what is known only at the end, the end, an error.
+// A block after its last delta: the parsed value, and its exact text if parsing and stringifying would change it.
 
-function takeMessageStart(state: StreamState, data: JsonObject): Step {
-  if (state.assembly.message !== null) return failBadly(state, 'the message began twice')
-  const head = readHead(data.message)
-  if (head === null) return failBadly(state, 'a message without id or model')
-  const begun: ReplyEvent = { type: 'reply-started', message: head.message }
-  const partial = Object.keys(head.figures).length > 0
-  const figures: readonly ReplyEvent[] = partial
-    ? [{ type: 'reply-updated', fields: {}, usage: head.figures }]
-    : []
-  return emit(state, [begun, ...figures, ...announcedBlocks(data.message)])
-}
-
-/** The fields of `delta` and those beside it are all fields of the message. */
-function takeMessageDelta(state: StreamState, data: JsonObject): Step {
-  if (state.assembly.message === null) return failBadly(state, 'the end of a message before its beginning')
-  const { type: _, delta, usage, ...beside } = data
-  const fields = { ...(isObject(delta) ? delta : {}), ...beside }
-  return emit(state, [{ type: 'reply-updated', fields, ...(isObject(usage) ? { usage } : {}) }])
-}
-
-function takeMessageStop(state: StreamState): Step {
-  const [ended, ends] = emit(state, blockEnds(state))
-  const [closed, last] = close(ended)
-  return [closed, [...ends, ...last]]
-}
-
-function takePing(state: StreamState): Step {
-  return emit(state, [{ type: 'reply-alive' }])
-}
-
-function takeError(state: StreamState, text: string): Step {
-  return fail(state, toFailure({ body: text }))
-}
-
-/** Blocks that stand in the head already; the API sends none, others may. */
-function announcedBlocks(message: unknown): readonly ReplyEvent[] {
-  const content = isObject(message) && Array.isArray(message.content) ? message.content : []
-  return content.filter(isBlock).flatMap((block, index): readonly ReplyEvent[] => [
-    { type: 'block-started', index, block },
-    { type: 'block-ended', index, block },
-  ])
-}
-
-// The event stream of the Messages API to neutral events: `(state, frame) → [state, events]`, each kind of
-// frame by its own function. What is not known is passed on, not dropped.
-
-const TAKE: ReadonlyMap<string, (state: StreamState, data: JsonObject, text: string) => Step> = new Map([
-  ['message_start', takeMessageStart],
-  ['content_block_start', takeBlockStart],
-  ['content_block_delta', takeBlockDelta],
-  ['content_block_stop', takeBlockStop],
-  ['message_delta', takeMessageDelta],
-  ['message_stop', takeMessageStop],
-])
-
-export function fromFrame(state: StreamState, frame: Frame): Step {
-  if (state.closed) return [state, []]
-  const data = readJson(frame.data)
-  const name = nameOf(frame, data)
-  if (name === 'error') return takeError(state, frame.data)
-  if (name === 'ping') return takePing(state)
-  const take = TAKE.get(name)
-  if (take === undefined) return emit(state, [{ type: 'reply-other', name, text: frame.data }])
-  return isObject(data) ? take(state, data, frame.data) : failBadly(state, `${name} without readable data`)
-}
-
-/** The name on the frame and the type in its data are the same; some servers send only one of them. */
-function nameOf(frame: Frame, data: unknown): string {
-  if (frame.event === 'error') return 'error'
-  return isObject(data) && typeof data.type === 'string' ? data.type : (frame.event ?? '')
-}
-
-/** The bytes have ended. Yields the closing event if the stream did not; a last frame that is whole still counts. */
-export function endReply(state: StreamState, end: SseEnd = { rest: null, cutCharacter: false }): Step {
-  const isWhole = end.rest !== null && isObject(readJson(end.rest.data))
-  const [last, events] = end.rest !== null && isWhole ? fromFrame(state, end.rest) : [state, []]
-  const where = end.cutCharacter ? ', in the middle of a character' : ''
-  const cut = failure('network', `The connection ended before the reply was complete${where}`)
-  const [closed, closing] = fail(last, cut)
-  return [closed, [...events, ...closing]]
-}
-
-/** A reply read from bytes as they come. */
-interface ByteState {
-  readonly sse: SseState
-  readonly stream: StreamState
-}
-
-type ByteStep = readonly [ByteState, Step[1]]
-
-export const byteStart: ByteState = { sse: sseStart, stream: streamStart }
-
-export function fromBytes(state: ByteState, chunk: Uint8Array): ByteStep {
-  const [sse, frames] = decodeSse(state.sse, chunk)
-  const events: Step[1][number][] = []
-  let { stream } = state
-  for (const frame of frames) {
-    const [next, news] = fromFrame(stream, frame)
-    stream = next
-    events.push(...news)
+function finishBlock(open: OpenBlock): BlockEnded {
+  const { index } = open
+  const hasInput = open.input.trim() !== ''
+  const input = hasInput ? readJson(open.input) : undefined
+  const block = input === undefined ? open.block : { ...open.block, input }
+  const raw = rawOf(open, block, input === undefined ? undefined : open.input)
+  return {
+    type: 'block-ended',
+    index,
+    block,
+    ...given({ raw, cutInput: hasInput && input === undefined ? open.input : undefined }),
   }
-  return [{ sse, stream }, events]
 }
 
-/** Closes the reply, once; `cause` where something other than the end of the bytes ended it. */
-export function endBytes(state: ByteState, cause?: Failure): ByteStep {
-  const [stream, events] =
-    cause === undefined ? endReply(state.stream, endSse(state.sse)) : fail(state.stream, cause)
-  return [{ sse: state.sse, stream }, events]
+function rawOf(open: OpenBlock, block: Block, input: string | undefined): string | undefined {
+  const plain = open.raw === undefined && open.citations.every(survives)
+  if (plain && (input === undefined || survives(input))) return undefined
+  const written = membersOf(JSON.stringify(block))
+  let members = open.raw === undefined ? written : grown(membersOf(open.raw), written)
+  if (input !== undefined) members = withMember(members, 'input', input)
+  if (open.citations.length > 0) members = withMember(members, 'citations', citationsText(open))
+  return rawUnlessSurvives(objectText(members))
+}
+
+/** The members as first announced, except those that deltas changed or added. */
+function grown(announced: readonly Member[], written: readonly Member[]): readonly Member[] {
+  return written.reduce((all, { key, text }) => {
+    const before = all.findLast((member) => member.key === key)
+    const same = before !== undefined && JSON.stringify(readJson(before.text)) === text
+    return same ? all : withMember(all, key, text)
+  }, announced)
+}
+
+function citationsText({ raw, block, citations }: OpenBlock): string {
+  const text = raw === undefined ? undefined : memberOf(raw, 'citations')
+  if (text?.startsWith('[')) return arrayText([...elementsOf(text), ...citations])
+  const all = Array.isArray(block.citations) ? block.citations : []
+  const announced = all.slice(0, all.length - citations.length).map((each) => JSON.stringify(each))
+  return arrayText([...announced, ...citations])
 }

@@ -1,4 +1,4 @@
-/** Claude from 4.6 on. Sources and dates are on every entry; `doubts` says what is contested. */
+/** Claude from 4.6 on. Every entry has its source and date; `doubts` lists what is disputed. */
 import {
   ADAPTIVE,
   ADAPTIVE_OR_BUDGET,
@@ -33,7 +33,7 @@ const UNSAID = { systemMessages: null, toolChanges: null, messageEffort: null }
 const OPUS_RATES = { input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }
 const UNKNOWN_RATES = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
 
-/** Until the larger window was for everyone, prompts over 200,000 tokens cost double, and their output half as much again. */
+/** Until this day prompts over 200,000 tokens cost double, and their output 1.5 times the price. */
 const BEFORE_FLAT = '2026-03-13'
 
 const PLATFORM_WINDOW: Doubt = {

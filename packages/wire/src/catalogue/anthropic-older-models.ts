@@ -1,4 +1,4 @@
-/** Claude up to 4.5: retired or retiring, and still in the logs people have. */
+/** Claude up to 4.5: retired or retiring, but still found in logs. */
 import {
   BUDGET,
   CANNOT_THINK,
@@ -29,7 +29,7 @@ const THREE: Common = { ...FOUR, thinking: CANNOT_THINK, capabilities: CAPABLE_3
 const OPUS_RATES = { input: 15, cacheRead: 1.5, write5m: 18.75, write1h: 30, output: 75 }
 const SONNET_RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
 
-/** Sonnet 4 and 4.5 had a 1M window in beta, at a higher price over 200,000 tokens. */
+/** Sonnet 4 and 4.5 had a 1M window in beta, with higher prices over 200,000 tokens. */
 const SONNET_PRICES = {
   ...claudeOldPrices(SONNET_RATES),
   tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],

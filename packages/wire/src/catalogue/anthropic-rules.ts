@@ -1,10 +1,10 @@
-/** What whole generations of Claude have in common, so that a model's own line says what is its own. */
+/** What generations of Claude have in common, so that a model's entry lists only its own figures. */
 import type { Prices, Rates } from '@tidemark/core'
 import type { CacheFacts, Capabilities, ModelEntry, ThinkingFacts } from './model-entry.ts'
 
 const BODY_BYTES = 32_000_000
 
-/** Four markers, twenty positions, five minutes or an hour: the same for every model; the minimum is not. */
+/** The same for every Claude model, except the minimum. */
 export function claudeCache(minimum: number | null): CacheFacts {
   const ttls = [
     { name: '5m', seconds: 300 },
@@ -13,13 +13,13 @@ export function claudeCache(minimum: number | null): CacheFacts {
   return { minimum, markers: 4, lookBack: 20, ttls }
 }
 
-/** Batches at half price for all; US-only inference from 4.6 on; fast mode where a model has a price for it. */
+/** From 4.6 on: batches at half price, US-only inference, and fast mode for models with a price for it. */
 export function claudePrices(rates: Rates, speed?: Readonly<Record<string, number | null>>): Prices {
   const factors = { ...TIERS, ...GEOGRAPHY, ...(speed === undefined ? {} : { speed }) }
   return { ...rates, factors, fees: FEES }
 }
 
-/** Before 4.6 there is no choice of place and no fast mode. */
+/** Before 4.6: no choice of inference region and no fast mode. */
 export function claudeOldPrices(rates: Rates): Prices {
   return { ...rates, factors: TIERS, fees: FEES }
 }
@@ -44,7 +44,7 @@ export const ALWAYS_THINKS: ThinkingFacts = {
 /** Adaptive thinking that can be turned off. */
 export const ADAPTIVE: ThinkingFacts = { ...ALWAYS_THINKS, modes: ['adaptive', 'disabled'] }
 
-/** 4.6: both ways of asking. */
+/** 4.6: adaptive thinking or a token budget. */
 export const ADAPTIVE_OR_BUDGET: ThinkingFacts = {
   modes: ['adaptive', 'enabled', 'disabled'],
   isOnByDefault: false,
@@ -53,7 +53,7 @@ export const ADAPTIVE_OR_BUDGET: ThinkingFacts = {
   ...BOUND_TO_NOTHING,
 }
 
-/** Up to 4.5: a budget of tokens, and thinking of finished turns is stripped. */
+/** Up to 4.5: a token budget; thinking of finished turns is stripped. */
 export const BUDGET: ThinkingFacts = {
   modes: ['enabled', 'disabled'],
   isOnByDefault: false,
@@ -64,7 +64,7 @@ export const BUDGET: ThinkingFacts = {
 
 export const CANNOT_THINK: ThinkingFacts = { ...BUDGET, modes: [] }
 
-/** What a model can do that came with the 5.5 generation. */
+/** The 5.5 generation. */
 export const CAPABLE: Capabilities = {
   images: true,
   forcedToolChoice: true,
@@ -79,10 +79,10 @@ export const CAPABLE: Capabilities = {
   endsAtWindow: true,
 }
 
-/** Fable 5 and Opus 4.8: no effort of its own for a message. */
+/** Fable 5 and Opus 4.8: no effort on a single message. */
 export const CAPABLE_4_8: Capabilities = { ...CAPABLE, messageEffort: false }
 
-/** Sonnet 5 and Opus 4.7: no word from the system in mid-conversation. */
+/** Sonnet 5 and Opus 4.7: no system messages in mid-conversation. */
 export const CAPABLE_4_7: Capabilities = { ...CAPABLE_4_8, systemMessages: false, toolChanges: false }
 export const CAPABLE_4_6: Capabilities = { ...CAPABLE_4_7, sampling: true }
 export const CAPABLE_4_5: Capabilities = {
@@ -109,5 +109,5 @@ export function twoHundredThousand(maxOutput: number): Sizes {
   return { vendor: 'anthropic', window: 200_000, maxInput: 200_000, maxOutput, limits }
 }
 
-/** From 4.5 on, endpoints tied to a region cost a tenth more on Bedrock and Google Cloud. */
+/** From 4.5 on, regional endpoints of Bedrock and Google Cloud cost 10 % more. */
 export const REGIONAL_FACTOR = 1.1

@@ -279,7 +279,7 @@ describe('what nobody knows stays unknown', () => {
         'claude-opus-9',
       ],
       reason:
-        'no model of the catalogue goes by "us.anthropic.claude-opus-9-20270101-v1:0": give its figures with withModels',
+        'no model in the catalogue is called "us.anthropic.claude-opus-9-20270101-v1:0": give its figures with withModels',
     })
   })
 

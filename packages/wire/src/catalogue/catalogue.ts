@@ -1,4 +1,7 @@
-/** The models that are known, and every name they go by. */
+/**
+ * The models that Tidemark knows, and the lookup of a model by whatever a log, a config file or a provider calls it.
+ * Names are never guessed: `claude-opus-5-6` is not `claude-opus-5`.
+ */
 import { ANTHROPIC_MODELS } from './anthropic-models.ts'
 import { ANTHROPIC_OLDER_MODELS } from './anthropic-older-models.ts'
 import { GOOGLE_MODELS } from './google-models.ts'
@@ -7,17 +10,17 @@ import { OPENAI_MODELS } from './openai-models.ts'
 
 export interface Catalogue {
   readonly models: readonly ModelEntry[]
-  /** Ids and aliases. */
+  /** By id and by alias. */
   readonly byName: ReadonlyMap<string, ModelEntry>
 }
 
-/** Where two models claim a name, the later one has it. */
+/** If two models have the same name, the later one gets it. */
 export function catalogueOf(models: readonly ModelEntry[]): Catalogue {
   const names = models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model] as const))
   return { models, byName: new Map(names) }
 }
 
-/** What this version of Tidemark was shipped with. `withModels` lays a user's own figures over it. */
+/** The built-in catalogue. `withModels` applies a user's own figures to it. */
 export const modelCatalogue: Catalogue = catalogueOf([
   ...ANTHROPIC_MODELS,
   ...ANTHROPIC_OLDER_MODELS,
@@ -25,23 +28,21 @@ export const modelCatalogue: Catalogue = catalogueOf([
   ...GOOGLE_MODELS,
 ])
 
-// From whatever a log, a config or a provider calls a model to what is known of it.
-
-type LookUp = FoundModel | UnknownModel
+export type LookUp = FoundModel | UnknownModel
 
 export interface FoundModel {
   readonly found: true
-  /** As the id asks for it: with the window of a `[1m]` suffix and the prices of a regional endpoint. */
+  /** Adjusted to the name: the window of a `[1m]` suffix, the prices of a regional endpoint. */
   readonly model: ModelEntry
   readonly spelling: Spelling
-  /** What the id changed, and what it leaves open. */
+  /** What the name changed, and what it leaves open. */
   readonly notes: readonly string[]
 }
 
 interface UnknownModel {
   readonly found: false
   readonly asked: string
-  /** Every name that was looked for. */
+  /** Every name that was looked up. */
   readonly tried: readonly string[]
   readonly reason: string
 }
@@ -54,15 +55,11 @@ export function lookUpModel(catalogue: Catalogue, id: string): LookUp {
     const model = catalogue.byName.get(candidate.name)
     if (model !== undefined) return foundAs(model, candidate)
   }
-  return unknown(id, candidates)
-}
-
-function unknown(asked: string, candidates: readonly Candidate[]): UnknownModel {
   const tried = candidates.map(({ name }) => name)
   const reason = FAMILY.test(tried.at(-1) ?? '')
-    ? `"${asked}" is a family of models, and which of them it means changes with time: give the model's id`
-    : `no model of the catalogue goes by "${asked}": give its figures with withModels`
-  return { found: false, asked, tried, reason }
+    ? `"${id}" is a family of models, and which model it means changes over time: give the model's id`
+    : `no model in the catalogue is called "${id}": give its figures with withModels`
+  return { found: false, asked: id, tried, reason }
 }
 
 function foundAs(model: ModelEntry, { spelling }: Candidate): FoundModel {
@@ -106,15 +103,15 @@ function atRegion(model: ModelEntry, { platform, region }: Spelling): Adjusted {
 }
 
 /**
- * The ways one model is spelt: with a date, by a cloud platform, by a gateway, with a wish in brackets. Each
- * peel takes one layer off and keeps what it said. Nothing is guessed: `claude-opus-5-6` is not `claude-opus-5`.
+ * What a name says besides the model: a date, a cloud platform, a gateway, a `[1m]` suffix. The lookup removes one layer
+ * after another and records what each said.
  */
 interface Spelling {
   readonly platform: 'bedrock' | 'vertex' | null
-  /** Where the endpoint is tied to, as the platform names it; `global` is nowhere. */
+  /** The region of the endpoint, as the platform names it; `global` is not tied to one. */
   readonly region: string | null
   readonly snapshot: string | null
-  /** `[1m]`: the larger window was asked for. */
+  /** `[1m]`: the larger window was requested. */
   readonly isLong: boolean
 }
 
@@ -127,7 +124,7 @@ const PLAIN: Spelling = { platform: null, region: null, snapshot: null, isLong: 
 
 interface Peel {
   readonly pattern: RegExp
-  /** What is left of the name. */
+  /** The name without this layer, as a replacement for `pattern`. */
   readonly left: string
   readonly says?: (match: RegExpExecArray) => Partial<Spelling>
 }
@@ -162,24 +159,19 @@ const PEELS: readonly Peel[] = [
   { pattern: /^claude-([4-9])-([a-z]+)$/, left: 'claude-$2-$1' },
 ]
 
-/** The id as given, then with one layer after another off, and what those layers said. */
+/** The id as given, then with one layer after another removed, and what those layers said. */
 function candidatesOf(id: string): readonly Candidate[] {
   const found: Candidate[] = [{ name: id, spelling: PLAIN }]
   let last: Candidate = { name: id.trim().toLowerCase(), spelling: PLAIN }
   if (last.name !== id) found.push(last)
   for (const peel of PEELS) {
-    const next = peeled(last, peel)
-    if (next === null) continue
-    found.push(next)
-    last = next
+    const { pattern, left, says } = peel
+    const match = pattern.exec(last.name)
+    if (match === null) continue
+    last = { name: last.name.replace(pattern, left), spelling: { ...last.spelling, ...says?.(match) } }
+    found.push(last)
   }
   return found
-}
-
-function peeled({ name, spelling }: Candidate, { pattern, left, says }: Peel): Candidate | null {
-  const match = pattern.exec(name)
-  if (match === null) return null
-  return { name: name.replace(pattern, left), spelling: { ...spelling, ...says?.(match) } }
 }
 
 function dated(snapshot: string | undefined): Partial<Spelling> {

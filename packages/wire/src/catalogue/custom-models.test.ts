@@ -136,16 +136,16 @@ describe('what is wrong is said, all of it', () => {
       },
       [
         'asOf: expected a day as YYYY-MM-DD; got "today"',
-        'models.a.window: expected a whole number of 1 or more, or null where it is not known; got 0',
-        'models.a.prices.input: expected dollars per million tokens, 0 or more, or null where it is not known; got -1',
+        'models.a.window: expected a whole number of 1 or more, or null if it is not known; got 0',
+        'models.a.prices.input: expected dollars per million tokens, 0 or more, or null if it is not known; got -1',
         'models.a.thinking: expected an object with any of modes, leastUpTo, efforts, binding, isOnByDefault, keepsPrior, isAccountBound; got "on"',
-        'models.b.maxOutput: expected a whole number of 1 or more, or null where it is not known; got 1.5',
+        'models.b.maxOutput: expected a whole number of 1 or more, or null if it is not known; got 1.5',
       ],
     ],
     [
       'a field nobody knows',
       { models: { a: { limits: { bytes: 1 } } } },
-      ['models.a.limits.bytes: no such field; there are bodyBytes, images'],
+      ['models.a.limits.bytes: no such field; the fields are bodyBytes, images'],
     ],
     [
       'a price step with a rate missing',
@@ -162,7 +162,7 @@ describe('what is wrong is said, all of it', () => {
     [
       'a name that is taken',
       { models: { a: { aliases: ['claude-opus-5'] } } },
-      ['models.a.aliases: "claude-opus-5" is a name of claude-opus-5 already'],
+      ['models.a.aliases: "claude-opus-5" is already a name of claude-opus-5'],
     ],
     [
       'new rates beside old price steps',

@@ -1,6 +1,6 @@
 /**
- * A user's own figures, laid over the catalogue: corrections, negotiated prices, models nobody here has heard
- * of. The shape is JSON, so that a file can hold it; what is wrong with it comes back all at once.
+ * A user's own figures, applied to the catalogue: corrections, negotiated prices, models that the catalogue does not have.
+ * The input is JSON, so that a file can hold it; all its problems are reported at once.
  */
 import { isObject, PRICE_CLASSES } from '@tidemark/core'
 import { type Catalogue, catalogueOf, lookUpModel } from './catalogue.ts'
@@ -13,8 +13,8 @@ type WithModels =
 type Fields = Readonly<Record<string, unknown>>
 
 /**
- * `{ source?, asOf?, models: { [id]: fields } }`. A name the catalogue has is corrected; another one is new and
- * starts from the model it is `like`, else from the one its spelling names, else from nothing known.
+ * `given` is `{ source?, asOf?, models: { [id]: fields } }`. A name in the catalogue is corrected. Any other name is a new
+ * model, based on the one named in `like`, else on the one that its name resolves to, else on `UNKNOWN_MODEL`.
  */
 export function withModels(catalogue: Catalogue, given: unknown): WithModels {
   const problems: ModelProblem[] = []
@@ -23,17 +23,11 @@ export function withModels(catalogue: Catalogue, given: unknown): WithModels {
   if (!isObject(models)) problems.push(wrong('models', 'an object with a model id for each key', models))
   let result = catalogue
   for (const [id, fields] of Object.entries(isObject(models) ? models : {})) {
-    const read = readModel(result, { id, fields, file })
+    const read = readModel(result, id, fields, file)
     problems.push(...read.problems)
-    if (read.problems.length === 0) result = read.catalogue
+    result = read.catalogue
   }
   return problems.length === 0 ? { ok: true, catalogue: result } : { ok: false, problems }
-}
-
-interface GivenModel {
-  readonly id: string
-  readonly fields: unknown
-  readonly file: Fields
 }
 
 interface ReadModel {
@@ -41,16 +35,19 @@ interface ReadModel {
   readonly problems: readonly ModelProblem[]
 }
 
-function readModel(catalogue: Catalogue, { id, fields, file }: GivenModel): ReadModel {
+function readModel(catalogue: Catalogue, id: string, fields: unknown, file: Fields): ReadModel {
   const path = `models.${id}`
   if (!isObject(fields))
     return { catalogue, problems: [wrong(path, 'an object with the fields of a model', fields)] }
   const shapes = problemsIn(GIVEN_FIELDS, fields, path)
   if (shapes.length > 0) return { catalogue, problems: shapes }
   const base = baseOf(catalogue, id, fields.like)
-  const problems = [...strangerLike(base, fields, path), ...halfPrices(base, fields, path)]
   const model = laidOver(base ?? UNKNOWN_MODEL, fields, { id, file })
-  problems.push(...takenNames(catalogue, model, path))
+  const problems = [
+    ...(base === null ? [wrong(`${path}.like`, 'the name of a model in the catalogue', fields.like)] : []),
+    ...halfPrices(base, fields, path),
+    ...takenNames(catalogue, model, path),
+  ]
   return { catalogue: problems.length === 0 ? replaced(catalogue, model) : catalogue, problems }
 }
 
@@ -64,11 +61,7 @@ function modelOf(catalogue: Catalogue, id: string): ModelEntry | null {
   return looked.found ? looked.model : null
 }
 
-function strangerLike(base: ModelEntry | null, { like }: Fields, path: string): readonly ModelProblem[] {
-  return base === null ? [wrong(`${path}.like`, 'the name of a model in the catalogue', like)] : []
-}
-
-/** New rates beside old price steps would be neither the old price list nor the new one. */
+/** New rates with the old price tiers would be neither the old price list nor the new one. */
 function halfPrices(base: ModelEntry | null, { prices }: Fields, path: string): readonly ModelProblem[] {
   const steps = (base?.prices.tiers ?? []).map(({ above }) => above)
   if (steps.length === 0 || !isObject(prices) || prices.tiers !== undefined) return []
@@ -85,7 +78,7 @@ function takenNames(
   return aliases.flatMap((alias) => {
     const owner = byName.get(alias)
     if (owner === undefined || owner.id === id) return []
-    return [{ path: `${path}.aliases`, message: `"${alias}" is a name of ${owner.id} already` }]
+    return [{ path: `${path}.aliases`, message: `"${alias}" is already a name of ${owner.id}` }]
   })
 }
 
@@ -94,21 +87,28 @@ function replaced({ models }: Catalogue, model: ModelEntry): Catalogue {
   return catalogueOf(isThere ? models.map((old) => (old.id === model.id ? model : old)) : [...models, model])
 }
 
-function laidOver(base: ModelEntry, fields: Fields, { id, file }: Omit<GivenModel, 'fields'>): ModelEntry {
+function laidOver(
+  base: ModelEntry,
+  fields: Fields,
+  { id, file }: { readonly id: string; readonly file: Fields },
+): ModelEntry {
   const { like, source = file.source ?? 'given by the user', asOf = file.asOf, ...facts } = fields
   const isNew = base.id !== id && !base.aliases.includes(id)
   const names = isNew ? { id, aliases: [] } : { id: base.id }
   const prompt = fields.window === undefined ? {} : { maxInput: fields.window }
-  const said = {
+  const provenance = {
     source: base === UNKNOWN_MODEL ? source : `${source}, over: ${base.source}`,
     asOf: asOf ?? base.asOf,
   }
   const doubts = base.doubts.filter(({ field }) => !isGiven(facts, field.split('.')))
-  // Every field was checked against the table of what it may hold.
-  return { ...merged(base, { ...names, ...prompt, ...facts, ...said }), doubts } as unknown as ModelEntry
+  // Every field was checked against `MODEL_FIELDS`.
+  return {
+    ...merged(base, { ...names, ...prompt, ...facts, ...provenance }),
+    doubts,
+  } as unknown as ModelEntry
 }
 
-/** Objects field by field, everything else whole. */
+/** Objects are merged field by field; everything else is replaced. */
 function merged(base: object, over: Fields): Fields {
   const result: Record<string, unknown> = { ...base }
   for (const [key, value] of Object.entries(over)) {
@@ -124,8 +124,7 @@ function isGiven(facts: unknown, [key, ...rest]: readonly string[]): boolean {
   return isObject(facts) && Object.hasOwn(facts, key) && isGiven(facts[key], rest)
 }
 
-// A model of which nothing is known: where a user's own figures start.
-
+/** The base of a user's model that is like no other. */
 export const UNKNOWN_MODEL: ModelEntry = {
   id: 'unknown',
   vendor: 'unknown',
@@ -163,23 +162,19 @@ export const UNKNOWN_MODEL: ModelEntry = {
   doubts: [],
 }
 
-// What is wrong with a user's figures, said so that it can be put right.
-
-interface ModelProblem {
-  /** Where, as in `models.my-model.window`. */
+export interface ModelProblem {
+  /** Such as `models.my-model.window`. */
   readonly path: string
   readonly message: string
 }
 
-type FieldsGivenProblems = Readonly<Record<string, unknown>>
-
-/** Everything that is wrong with what was given, in the order it was given. */
-function problemsIn(group: FieldGroup, given: FieldsGivenProblems, path: string): readonly ModelProblem[] {
+/** Every problem, in the order of the fields given. */
+function problemsIn(group: FieldGroup, given: Fields, path: string): readonly ModelProblem[] {
   return Object.entries(given).flatMap(([key, value]) => {
     const at = path === '' ? key : `${path}.${key}`
     const node = Object.hasOwn(group, key) ? group[key] : undefined
     if (node === undefined)
-      return [{ path: at, message: `no such field; there are ${Object.keys(group).join(', ')}` }]
+      return [{ path: at, message: `no such field; the fields are ${Object.keys(group).join(', ')}` }]
     if (isCheck(node)) return node.accepts(value) ? [] : [wrong(at, node.expects, value)]
     return isObject(value)
       ? problemsIn(node, value, at)
@@ -187,15 +182,15 @@ function problemsIn(group: FieldGroup, given: FieldsGivenProblems, path: string)
   })
 }
 
-export function wrong(path: string, expects: string, given: unknown): ModelProblem {
+function wrong(path: string, expects: string, given: unknown): ModelProblem {
   const shown = given === undefined ? 'nothing' : JSON.stringify(given)
   return { path, message: `expected ${expects}; got ${shown.length > 80 ? `${shown.slice(0, 80)}…` : shown}` }
 }
 
-// What a user may say of a model, field by field, and what each field may hold.
+// The fields of a model, and what each may hold.
 
 interface Check {
-  /** Finishes the sentence "expected …". */
+  /** Completes the sentence "expected …". */
   readonly expects: string
   accepts(value: unknown): boolean
 }
@@ -245,7 +240,7 @@ const either = (one: Check, other: Check): Check => ({
   expects: `${one.expects}, or ${other.expects}`,
   accepts: (value) => one.accepts(value) || other.accepts(value),
 })
-const isNull: Check = { expects: 'null where it is not known', accepts: (value) => value === null }
+const isNull: Check = { expects: 'null if it is not known', accepts: (value) => value === null }
 const orNull = (check: Check): Check => either(check, isNull)
 
 /** An object with exactly these fields. */

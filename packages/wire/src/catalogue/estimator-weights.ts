@@ -1,4 +1,4 @@
-/** The weights of a token estimate for each family of tokenizer: fitted, derived, or the fixed rule. */
+/** Weights of the token estimate for each tokenizer family: fitted, derived, or the fixed rule. */
 import {
   type CharacterClass,
   type EstimatePolicy,
@@ -10,7 +10,7 @@ import {
 import { FITTED, type FittedConstants } from './estimator-constants.ts'
 import type { TokenizerFamily } from './model-entry.ts'
 
-/** `null`: a model nobody knows, or a family without figures. The flat figures are the policy's. */
+/** `null`: an unknown model or tokenizer. Flat figures (images, documents) come from the policy. */
 export function estimatorWeights(family: TokenizerFamily | null, policy: EstimatePolicy): EstimatorWeights {
   switch (family) {
     case 'claude-to-4.6':
@@ -26,14 +26,14 @@ export function estimatorWeights(family: TokenizerFamily | null, policy: Estimat
 
 /** A reminder that a host sends after a number of blocks without certain tools, and does not log. */
 export interface ReminderRule {
-  /** Tools whose use puts the reminder off. */
+  /** Tools whose use postpones the reminder. */
   readonly tools: readonly string[]
-  /** Blocks of responses, thinking aside, from one to the next. */
+  /** Blocks between two reminders. */
   readonly every: number
   readonly tokens: number
 }
 
-/** What Claude Code sends and, in the versions that ran these models, did not log. */
+/** Reminders that Claude Code sends and, in the versions that used these models, did not log. */
 export const CLAUDE_CODE_REMINDER: ReminderRule = {
   tools: ['TodoWrite', 'TaskCreate', 'TaskUpdate'],
   every: 10,
@@ -42,11 +42,11 @@ export const CLAUDE_CODE_REMINDER: ReminderRule = {
 
 const FITTED_TEXT: TextWeights = { characters: FITTED.characters, runs: FITTED.runs }
 
-/** Patches and limits as the vision page has them; 4.7 and later see larger pictures. */
+/** Image patches and limits from the vision documentation; 4.7 and later accept larger images. */
 const STANDARD_PATCHES = { pixels: 28, maxEdge: 1568, maxTokens: 1568 }
 const LARGE_PATCHES = { pixels: 28, maxEdge: 2576, maxTokens: 4784 }
 
-/** Constants as they were fitted to sessions of Claude up to 4.6. */
+/** Weights from constants that were fitted to sessions of Claude up to 4.6. */
 export function fittedWeights(fitted: FittedConstants, policy: EstimatePolicy): EstimatorWeights {
   const text = { characters: fitted.characters, runs: fitted.runs }
   return {
@@ -70,9 +70,9 @@ export function fittedWeights(fitted: FittedConstants, policy: EstimatePolicy): 
 }
 
 /**
- * No session of the newer tokenizer was at hand. Measured elsewhere on Opus 4.7 and 4.8: 2.4 characters a token
- * in tool inputs and 2.1 in results, where the older one has 3.3 and 2.9; text runs at 1.3 times as many tokens.
- * So: the older weights, times that. Sessions correct it soon, since the start weighs little.
+ * No sessions with the newer tokenizer were available. Published measurements on Opus 4.7 and 4.8: 2.4 characters a token
+ * in tool inputs and 2.1 in results, against 3.3 and 2.9 before; text takes 1.3 times as many tokens. So these are the
+ * older weights times that factor. Calibration corrects them soon, since the start has little weight.
  */
 const NEWER = { text: 1.3, toolInput: 1.38, toolResult: 1.38 }
 
@@ -90,8 +90,8 @@ function claudeFrom47(policy: EstimatePolicy): EstimatorWeights {
 }
 
 /**
- * Counts of the public o200k vocabulary are 0.87 of the older Claude's on the same texts, half of them within
- * 5%; one recorded Codex session came out 7% low with 12 tokens an item beside its text.
+ * Token counts of the public o200k vocabulary are 0.87 times those of the older Claude tokenizer on the same texts (half
+ * of them within 5 %). With 12 tokens an item added, one recorded Codex session is estimated 7 % too low.
  */
 const O200K = { share: 0.87, perItem: 12 }
 

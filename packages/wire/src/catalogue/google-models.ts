@@ -1,6 +1,6 @@
 /**
- * Google's models. Caching works by itself and promises nothing; the window is the longest prompt, and the
- * answer has its own limit. Caches made by hand are billed for the hours they are kept, which is not here.
+ * Google's models. Caching is automatic and best effort. The window is the longest prompt; the reply has its own limit.
+ * Explicit caches, which are billed by the hour, are not covered.
  */
 import type { Prices, PriceTier } from '@tidemark/core'
 import type { CacheFacts, Capabilities, Doubt, ModelEntry, ThinkingFacts } from './model-entry.ts'
@@ -10,10 +10,10 @@ function cache(minimum: number | null): CacheFacts {
   return { minimum, markers: 0, lookBack: 'unlimited', ttls: null }
 }
 
-/** Up to 2.5 thinking has a budget and no effort. */
+/** Up to 2.5, thinking has a token budget instead of an effort: `efforts` is empty. */
 function thinks(efforts: readonly string[]): ThinkingFacts {
-  const untold = { keepsPrior: null, binding: null, isAccountBound: null }
-  return { modes: ['adaptive'], isOnByDefault: true, efforts, ...untold }
+  const unknown = { keepsPrior: null, binding: null, isAccountBound: null }
+  return { modes: ['adaptive'], isOnByDefault: true, efforts, ...unknown }
 }
 const LOW_TO_HIGH = ['low', 'medium', 'high']
 const MINIMAL_TO_HIGH = ['minimal', ...LOW_TO_HIGH]
@@ -70,7 +70,7 @@ function gemini({
   }
 }
 
-/** A write of the automatic cache costs what input costs. */
+/** A write to the automatic cache costs the input price. */
 function flat(input: number, cacheRead: number, output: number): Prices {
   return { input, cacheRead, write5m: input, write1h: null, output }
 }

@@ -1,34 +1,34 @@
 /**
- * What is known of a model, as plain JSON. Null always means "not known", never "none" and never 0; what a
- * model does not have is false, 0 or an empty list. A field that is optional is absent where it does not apply.
+ * What is known about a model, as plain JSON. Null always means "not known"; what a model does not have is false, 0 or an
+ * empty list. An optional field is absent if it does not apply.
  */
 import type { Prices, Rates } from '@tidemark/core'
 
 export interface ModelEntry {
   readonly id: string
-  /** Whose API: `anthropic`, `openai`, `google`, or the user's own word. */
+  /** The provider: `anthropic`, `openai`, `google`, or a name that the user chose. */
   readonly vendor: string
-  /** Other names that mean exactly this model. Dates, platforms and gateways are peeled off by the look-up. */
+  /** Other names of exactly this model. `lookUpModel` removes dates, platforms and gateways itself. */
   readonly aliases: readonly string[]
   readonly window: number | null
-  /** The longest prompt that is accepted, where room for the answer is set aside from the window; else the window. */
+  /** The longest prompt accepted: less than the window if the provider reserves part of it for the reply. */
   readonly maxInput: number | null
   readonly maxOutput: number | null
-  /** The larger window that a `[1m]` suffix asked for, while there was one. */
+  /** The larger window that a `[1m]` suffix requested while it was offered. */
   readonly longWindow?: number
   readonly prices: Prices
-  /** What was charged before that day, oldest first. */
+  /** Earlier price lists, oldest first. */
   readonly pastPrices?: readonly PastPrices[]
-  /** What an endpoint tied to a region does to every price. */
+  /** Factor on every price at an endpoint tied to a region. */
   readonly regionalFactor?: number
   readonly cache: CacheFacts
   readonly thinking: ThinkingFacts
   readonly capabilities: Capabilities
   readonly limits: RequestLimits
-  /** Whose constants a token estimate starts from. */
+  /** Selects the weights of the token estimate. */
   readonly tokenizer: TokenizerFamily | null
   readonly source: string
-  /** The day the source was read, as YYYY-MM-DD; null where the user who gave the figures did not say. */
+  /** The day the source was read, as YYYY-MM-DD; null if the user who gave the figures did not say. */
   readonly asOf: string | null
   readonly doubts: readonly Doubt[]
 }
@@ -38,21 +38,21 @@ interface PastPrices {
   readonly prices: Prices
 }
 
-/** A value that is given but contested, or that was derived and not read. */
+/** A field whose value is disputed, or was derived instead of read from a source. */
 export interface Doubt {
-  /** Path of the field, as in `prices.cacheRead`. */
+  /** Path of the field, such as `prices.cacheRead`. */
   readonly field: string
   readonly note: string
 }
 
 export interface CacheFacts {
-  /** The shortest prefix that is cached; below it a marker is silently without effect. A hint: usage decides. */
+  /** The shortest prefix that is cached; below it a marker has no effect and no error. A hint: reported usage decides. */
   readonly minimum: number | null
-  /** The most markers a request may carry; 0 where caching is automatic only. */
+  /** Markers allowed in a request; 0 if caching is only automatic. */
   readonly markers: number | null
-  /** How many positions before a marker an earlier entry is still found. */
+  /** How many blocks before a marker the provider looks for an earlier cache entry. */
   readonly lookBack: number | 'unlimited' | null
-  /** Lifetimes that can be asked for, the default first. */
+  /** Cache lifetimes that can be requested, the default first. */
   readonly ttls: readonly Ttl[] | null
 }
 
@@ -64,15 +64,15 @@ export interface Ttl {
 export type ThinkingMode = 'adaptive' | 'enabled' | 'between_tools' | 'disabled'
 
 export interface ThinkingFacts {
-  /** What a request may ask for; empty for a model that cannot think, without `disabled` where it always does. */
+  /** Modes that a request may set; empty for a model that cannot think, without `disabled` if it always thinks. */
   readonly modes: readonly ThinkingMode[] | null
   readonly isOnByDefault: boolean | null
-  /** The highest effort at which the least mode (`disabled` or `between_tools`) is accepted; absent: any. */
+  /** The highest effort that accepts the lowest mode (`disabled` or `between_tools`); absent: any effort does. */
   readonly leastUpTo?: string
   readonly efforts: readonly string[] | null
-  /** True: thinking of finished turns stays in context. False: it is stripped at the next prompt. */
+  /** True: thinking of finished turns stays in context. False: the provider strips it at the next prompt. */
   readonly keepsPrior: boolean | null
-  /** What a thinking block is tied to: nothing, the models that can read it, or also every byte before it. */
+  /** What a thinking block is bound to: nothing, the models that can read it, or every byte before it as well. */
   readonly binding: 'none' | 'model' | 'prefix' | null
   /** Whether a block is dropped when another account sends it. */
   readonly isAccountBound: boolean | null
@@ -82,23 +82,23 @@ export interface Capabilities {
   readonly images: boolean | null
   /** `tool_choice` that forces a call. */
   readonly forcedToolChoice: boolean | null
-  /** A conversation that ends in a half-written answer. */
+  /** A conversation may end with the beginning of the reply. */
   readonly prefill: boolean | null
-  /** `temperature` and its like. */
+  /** `temperature`, `top_p`, `top_k`. */
   readonly sampling: boolean | null
-  /** `role: "system"` in mid-conversation. */
+  /** `role: "system"` messages in mid-conversation. */
   readonly systemMessages: boolean | null
-  /** Tools added or removed in mid-conversation without touching the list in front. */
+  /** Tools added or removed in mid-conversation without changing `tools`. */
   readonly toolChanges: boolean | null
-  /** An effort for one message, in mid-conversation. */
+  /** An effort set on a single message. */
   readonly messageEffort: boolean | null
   /** The provider clears old tool results and thinking itself. */
   readonly contextEditing: boolean | null
-  /** The provider summarises when a threshold is crossed. */
+  /** The provider summarizes when a threshold is crossed. */
   readonly thresholdCompaction: boolean | null
-  /** The provider summarises when asked, and thinking in kept turns stays valid. */
+  /** The provider summarizes on request, and thinking in kept turns stays valid. */
   readonly onDemandCompaction: boolean | null
-  /** A prompt plus output cap over the window is accepted, and the answer ends at the window. */
+  /** Accepts a prompt plus `max_tokens` larger than the window; the reply ends at the window. */
   readonly endsAtWindow: boolean | null
 }
 
@@ -107,11 +107,11 @@ interface RequestLimits {
   readonly images: number | null
 }
 
-/** Families of tokenizers, and what the estimate of each rests on. The weights are in `estimator-weights`. */
+/** Families of tokenizers. Their weights are in `estimator-weights.ts`. */
 export type TokenizerFamily = 'claude-to-4.6' | 'claude-from-4.7' | 'openai' | 'gemini'
 
-/** Fitted to recorded sessions, derived from figures measured elsewhere, or the fixed rule and nothing more. */
-type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
+/** Basis of a token estimate: fitted to recorded sessions, derived from published figures, or the fixed rule. */
+export type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
 
 export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>> = {
   'claude-to-4.6': 'fitted',
@@ -120,14 +120,12 @@ export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>
   gemini: 'fixed-rule',
 }
 
-// What a model costs on a day and at a place.
-
-/** On a day (YYYY-MM-DD, or a timestamp that begins with it): old logs were billed at old prices. */
+/** Prices on a day (YYYY-MM-DD, or a timestamp that begins with it): old logs were billed at old prices. */
 export function pricesOn(model: ModelEntry, day: string): Prices {
   return model.pastPrices?.find(({ before }) => day < before)?.prices ?? model.prices
 }
 
-/** The model at an endpoint that multiplies every price, past ones too. */
+/** The model with every price, past ones included, multiplied by `factor`. */
 export function timesFactor(model: ModelEntry, factor: number): ModelEntry {
   const scaled = { ...model, prices: pricesTimes(model.prices, factor) }
   if (model.pastPrices === undefined) return scaled
@@ -152,7 +150,7 @@ function ratesTimes({ input, cacheRead, write5m, write1h, output }: Rates, facto
   }
 }
 
-/** Prices have a few decimals; what a multiplication adds behind them is noise. */
+/** To six decimals: a multiplication adds floating-point noise. */
 export function exact(rate: number): number {
   return Math.round(rate * 1e6) / 1e6
 }

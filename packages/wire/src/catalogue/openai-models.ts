@@ -1,6 +1,6 @@
 /**
- * What OpenAI's models have in common. Their window holds prompt and answer together, so the longest prompt
- * is what the largest answer leaves over. Cache writes cost the input price before GPT-5.6, which charges for them.
+ * OpenAI's models. The window holds prompt and reply together, so the longest prompt is the window less the longest
+ * reply. Before GPT-5.6, cache writes cost the input price; from then on they cost more.
  */
 import type { Prices, Rates } from '@tidemark/core'
 import {
@@ -13,7 +13,7 @@ import {
 } from './model-entry.ts'
 import { OPENAI_PAGES } from './sources.ts'
 
-/** From GPT-5.6 on a request can mark what to keep; before, caching works by itself alone. */
+/** From GPT-5.6 on a request can set cache markers; before, caching is only automatic. */
 const MARKED: CacheFacts = {
   minimum: 1_024,
   markers: 4,
@@ -43,7 +43,7 @@ const CAPABLE: Capabilities = {
   toolChanges: false,
   messageEffort: false,
   contextEditing: false,
-  // There is one, and its summary is encrypted; which models have it is not said.
+  // It exists, with an encrypted summary; which models support it is not documented.
   thresholdCompaction: null,
   onDemandCompaction: false,
   endsAtWindow: false,
@@ -69,7 +69,7 @@ type Sizes = Pick<ModelEntry, 'window' | 'maxInput' | 'maxOutput'>
 const MILLION: Sizes = { window: 1_050_000, maxInput: 922_000, maxOutput: 128_000 }
 const FOUR_HUNDRED: Sizes = { window: 400_000, maxInput: 272_000, maxOutput: 128_000 }
 
-/** Before GPT-5 only the sum of prompt and answer is limited. */
+/** Before GPT-5 only the sum of prompt and reply is limited. */
 function together(window: number, maxOutput: number): Sizes {
   return { window, maxInput: window, maxOutput }
 }
@@ -80,7 +80,7 @@ interface Row {
   readonly sizes: Sizes
   readonly prices: Prices
   readonly efforts: readonly string[]
-  /** Takes a word from the system in mid-conversation. */
+  /** Accepts system messages in mid-conversation. */
   readonly isToldLater?: boolean
 }
 
@@ -109,7 +109,7 @@ function modelOf({ id, aliases = [], sizes, prices, efforts, isToldLater }: Row)
 
 const FACTORS = { service_tier: { default: 1, standard: 1, batch: 0.5, flex: 0.5 } }
 
-/** Input, cache read, output; a write costs a quarter more than input, and that of the longer lifetime is not published. */
+/** A cache write costs 1.25 times the input price; the price for the longer lifetime is not published. */
 function withWrites(input: number, cacheRead: number, output: number): Prices {
   return stepped({ input, cacheRead, write5m: exact(input * 1.25), write1h: null, output, factors: FACTORS })
 }
@@ -118,7 +118,7 @@ function withoutWrites(input: number, cacheRead: number, output: number): Prices
   return { input, cacheRead, write5m: input, write1h: input, output, factors: FACTORS }
 }
 
-/** Over 272,000 tokens of prompt the whole request costs double, its output half as much again. */
+/** For prompts over 272,000 tokens the whole request costs double, its output 1.5 times the price. */
 function stepped(prices: Prices): Prices {
   const times = (rate: Rates[keyof Rates], by: number) => (rate === null ? null : exact(rate * by))
   const tier = {
@@ -131,8 +131,6 @@ function stepped(prices: Prices): Prices {
   }
   return { ...prices, tiers: [tier] }
 }
-
-// OpenAI's models.
 
 const LOW_TO_HIGH = ['low', 'medium', 'high']
 const MINIMAL_TO_HIGH = ['minimal', ...LOW_TO_HIGH]
@@ -221,7 +219,7 @@ const OLDER: readonly ModelEntry[] = [
     efforts: NONE,
   },
   { id: 'gpt-4o', sizes: together(128_000, 16_384), prices: withoutWrites(2.5, 1.25, 10), efforts: NONE },
-  // Its cached input has no discount.
+  // No discount on cached input.
   {
     id: 'gpt-4o-2024-05-13',
     sizes: together(128_000, 4_096),

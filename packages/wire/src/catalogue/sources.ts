@@ -1,4 +1,4 @@
-/** Where the figures were read and when, said once. */
+/** Where the figures of the catalogue were read, and when. */
 interface Source {
   readonly source: string
   readonly asOf: string
@@ -11,7 +11,7 @@ export const CLAUDE_PAGES: Source = {
   asOf: '2026-10-10',
 }
 
-/** Models that the pages above no longer list. */
+/** For models that the pages above no longer list. */
 export const CLAUDE_OLD_PAGES: Source = {
   source: `@pydantic/genai-prices 0.1.8 for prices; ${DOCS}: models and prompt-caching as of 2025 and early 2026`,
   asOf: '2026-09-23',

@@ -1,22 +1,25 @@
-/** From what came back instead of a reply to a typed failure. What all providers share is here; a dialect adds its own. */
-import { type Failure, type FailureKind, isObject, type TokenGap } from '@tidemark/core'
+/**
+ * An error response or an exception as a typed failure. What all providers share is here; a provider adds its own error
+ * types, codes and messages.
+ */
+import { type Failure, type FailureKind, isObject } from '@tidemark/core'
 import { type Headers, header } from '../http/http-headers.ts'
 import { given } from '../optional-fields.ts'
 import { type ErrorBody, readErrorBody } from './error-body.ts'
 import { findOverflow, isAboutRate } from './overflow.ts'
 
 export interface FailedCall {
-  /** Absent for an error told inside a stream that had begun well. */
+  /** Absent for an error event inside a stream. */
   readonly status?: number
   readonly body: string
   readonly headers?: Headers
-  /** Milliseconds since 1970, to read a `retry-after` date by. */
+  /** Milliseconds since 1970, to measure a `retry-after` date from. */
   readonly now?: number
 }
 
 export interface Dialect {
   readonly provider: string
-  /** The kind, where the provider's own types, codes and words tell more than the status. */
+  /** The kind by the provider's own types, codes and messages; undefined if the status has to decide. */
   kindOf(body: ErrorBody, status: number | undefined): FailureKind | undefined
 }
 
@@ -56,13 +59,19 @@ export function classify(call: FailedCall, dialect: Dialect): Failure {
       kind,
       body.message || `The provider answered ${call.status ?? 'with an error'} and nothing else`,
     ),
-    ...given({ status: call.status, gap: hasFigures(gap) ? gap : undefined }),
-    ...given({ errorType: body.type, errorCode: body.code, details: body.details, path }),
+    ...given({
+      status: call.status,
+      gap: gap !== null && Object.keys(gap).length > 0 ? gap : undefined,
+      errorType: body.type,
+      errorCode: body.code,
+      details: body.details,
+      path,
+    }),
     ...fromHeaders(call, body),
   }
 }
 
-/** A failure with no response behind it. */
+/** A failure that is not based on a response. */
 export function failure(kind: FailureKind, message: string): Failure {
   return { kind, retryable: RETRYABLE.has(kind), message }
 }
@@ -76,20 +85,14 @@ function kindOfStatus(status: number | undefined, body: ErrorBody): FailureKind 
   return status >= 500 ? 'server' : status >= 400 ? 'invalid-request' : 'unknown'
 }
 
-function hasFigures(gap: TokenGap | null): gap is TokenGap {
-  return gap !== null && Object.keys(gap).length > 0
-}
-
 function fromHeaders({ headers = {}, now }: FailedCall, body: ErrorBody): Partial<Failure> {
   const requestId = body.requestId ?? header(headers, 'request-id') ?? header(headers, 'x-request-id')
   return given({ retryAfterMs: retryAfterMs(headers, now), retryable: shouldRetry(headers), requestId })
 }
 
-// What response headers say about trying again.
-
 /**
- * Milliseconds to wait: `retry-after-ms`, else `retry-after` in seconds or as a date. A date is told from
- * `now`, or from the response's own `date`; without either it says nothing.
+ * Milliseconds to wait: `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from `now`, else
+ * from the response's `date` header; without either it is ignored.
  */
 export function retryAfterMs(headers: Headers, now?: number): number | undefined {
   const exact = amount(header(headers, 'retry-after-ms'))
@@ -99,7 +102,7 @@ export function retryAfterMs(headers: Headers, now?: number): number | undefined
   return seconds === undefined ? untilDate(value, now ?? dateOf(header(headers, 'date'))) : seconds * 1000
 }
 
-/** The provider's own word on whether to try again, which goes before any rule. */
+/** The provider's own statement whether to retry: it overrides our rules. */
 export function shouldRetry(headers: Headers): boolean | undefined {
   const value = header(headers, 'x-should-retry')?.trim().toLowerCase()
   return value === 'true' ? true : value === 'false' ? false : undefined
@@ -120,11 +123,12 @@ function dateOf(value: string | undefined): number | undefined {
   return Number.isNaN(at) ? undefined : at
 }
 
-// What a platform throws when there is no response at all: the connection failed, took too long or was let go.
-
 const TIMED_OUT = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
 
-/** `aborted`: our own signal was the cause, whatever the platform calls it. */
+/**
+ * What the platform throws when there is no response: the connection failed, timed out or was aborted. `aborted`: our own
+ * signal was the cause, whatever the platform calls it.
+ */
 export function failureOfThrown(thrown: unknown, aborted = false): Failure {
   const chain = causes(thrown)
   const message = chain.map(messageOf).find((text) => text !== '') ?? 'The connection failed'
@@ -135,7 +139,7 @@ export function failureOfThrown(thrown: unknown, aborted = false): Failure {
   return { ...failure(late ? 'timeout' : 'network', message), ...given({ errorCode: codes[0] }) }
 }
 
-/** Platforms wrap: "fetch failed" is caused by what really happened. */
+/** Innermost first: platforms wrap the real cause in "fetch failed". */
 function causes(thrown: unknown): readonly unknown[] {
   const chain: unknown[] = []
   for (

@@ -1,21 +1,21 @@
-/** What a refusal says, whoever sent it: one shape read out of the many that providers and proxies use. */
+/** The body of an error response, in one shape for all the forms that providers and proxies use. */
 import { isObject, type Json, type JsonObject, readJson } from '@tidemark/core'
 import { given } from '../optional-fields.ts'
 
 export interface ErrorBody {
-  /** Empty where the body was. */
+  /** Empty if the body was empty. */
   readonly message: string
   readonly type?: string
   readonly code?: string
   readonly requestId?: string
   readonly details?: JsonObject
-  /** The error object itself, for figures that some put beside the message. */
+  /** The error object itself: some providers put token counts beside the message. */
   readonly fields: JsonObject
-  /** What a provider further back said, where a router passes it on. */
+  /** The upstream provider's error text, if a router passes it on. */
   readonly inner?: string
 }
 
-/** A page of HTML or a stack says no more in a thousand lines than in its first. */
+/** A page of HTML or a stack trace is cut here. */
 const LONGEST_PLAIN = 2000
 
 export function readErrorBody(text: string): ErrorBody {
@@ -39,15 +39,15 @@ function fromObject(body: JsonObject): ErrorBody {
   }
 }
 
-/** Some streams tell of a failed response with the error inside it. */
+/** Some streams put the error inside a failed `response`. */
 function errorIn({ response, ...body }: JsonObject): JsonObject {
   if (isObject(body.error)) return body.error
   return isObject(response) && isObject(response.error) ? response.error : body
 }
 
 function messageOf(error: JsonObject, body: JsonObject): string {
-  const said = firstText(error.message, error.Message, error.error, error.detail, error.msg)
-  if (said !== undefined) return said
+  const message = firstText(error.message, error.Message, error.error, error.detail, error.msg)
+  if (message !== undefined) return message
   const first: Json | undefined = Array.isArray(body.errors) ? body.errors[0] : error.detail
   return (isObject(first) ? firstText(first.message, first.msg) : undefined) ?? JSON.stringify(body)
 }

@@ -1,12 +1,12 @@
 /**
- * How each provider says that a prompt does not fit, as data. Named groups give the figures: `actual` and
- * `plus` (added to it), `limit`, `over` (what has to go). Texts with figures stand before those without: the
- * first that matches counts. Gathered 2026-11 from provider documents and published error reports.
+ * The message with which each provider rejects a prompt that is too long, as data. Named groups hold the token counts:
+ * `actual` and `plus` (added to it), `limit`, `over` (the excess). Patterns with counts come before those without: the
+ * first match wins. Gathered 2026-11 from provider documents and published error reports.
  */
 export interface OverflowPattern {
   readonly provider: string
   readonly text: RegExp
-  /** Only with one of these statuses: the words alone would say too little. */
+  /** Only with one of these statuses: the text alone is too general. */
   readonly status?: readonly number[]
   readonly source: string
 }
@@ -15,7 +15,7 @@ export interface OverflowCode {
   readonly provider: string
   /** The error's `code` or `type`. */
   readonly code: string
-  /** Fields of the error object that hold the figures. */
+  /** Fields of the error object that hold the token counts. */
   readonly actual?: string
   readonly limit?: string
 }
@@ -139,10 +139,10 @@ export const OVERFLOW_CODES: readonly OverflowCode[] = [
   { provider: 'z.ai', code: '1261' },
 ]
 
-/** Statuses with which a provider says it by saying nothing at all. */
+/** Statuses that mean overflow if the provider sends an empty body. */
 export const OVERFLOW_WITHOUT_BODY: Readonly<Record<string, readonly number[]>> = { cerebras: [400, 413] }
 
-/** Looked at first: these speak of tokens or size too, but only waiting helps. */
+/** Checked first: these mention tokens or size as well, but they are rate limits. */
 export const NOT_OVERFLOW: readonly RegExp[] = [
   /\brate[ _-]?limit/i,
   /too many requests/i,

@@ -1,7 +1,7 @@
 /** HTTP headers as plain data. */
 export type Headers = Readonly<Record<string, string | undefined>>
 
-/** The value of a header whose name may be spelled in any case. */
+/** The value of a header. `name` is lower case; `headers` may spell it in any case. */
 export function header(headers: Headers, name: string): string | undefined {
   const exact = headers[name]
   if (exact !== undefined) return exact

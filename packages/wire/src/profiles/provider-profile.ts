@@ -1,13 +1,16 @@
-/** From what is known of a model to the rules its requests obey. */
+/**
+ * The rules that requests to a model must obey, made from its catalogue entry. Where the catalogue does not know, the
+ * stricter rule is used: a request that passes it is accepted either way.
+ */
 import { createProfile, type Profile, type ProfileOverrides } from '@tidemark/core'
-import type { ModelEntry } from '../catalogue/model-entry.ts'
-import { type AnthropicVersion, anthropicProfile } from './anthropic-profile.ts'
-import { cacheOf, sizesOf, thinkingOf, windowOf } from './model-limits.ts'
+import type { ModelEntry, ThinkingMode } from '../catalogue/model-entry.ts'
 
-interface ProfileOptions {
-  /** The `anthropic-version` that requests name; the newer one refuses more, and is what is assumed. */
+export interface ProfileOptions {
+  /** The `anthropic-version` of the requests; the newer one, which rejects more, is the default. */
   readonly anthropicVersion?: AnthropicVersion
 }
+
+export type AnthropicVersion = '2023-06-01' | '2026-10-21'
 
 export function profileFor(model: ModelEntry, options: ProfileOptions = {}): Profile {
   return createProfile(rulesOf(model, options.anthropicVersion ?? '2026-10-21'))
@@ -19,38 +22,108 @@ function rulesOf(model: ModelEntry, version: AnthropicVersion): ProfileOverrides
   return model.vendor === 'google' ? geminiProfile(model) : strangerProfile(model)
 }
 
-// Profiles of providers that are reached through a codec of their own. The codec sees to their shape; what is
-// said here is what the engine must know before it hands a request over.
+// The Messages API, in both versions that a client may name.
 
-/** Reasoning comes back as opaque items that only their model can use, without a signature of the kind we know. */
-function opaqueThinking(model: ModelEntry): NonNullable<ProfileOverrides['thinking']> {
-  const binding = model.thinking.binding ?? 'model'
-  return {
-    ...thinkingOf(model),
-    binding,
-    signed: false,
-    closing: 'allowed',
-    firstInModes: [],
-    unforcedInModes: [],
-  }
+type BetaRule = Profile['betas'][number]
+type BlockRefusal = Profile['refusedBlocks'][number]
+
+const CONTEXT_MANAGEMENT = 'context-management-2025-06-27'
+const THRESHOLD_COMPACTION = 'compact-2026-01-12'
+const ON_DEMAND_COMPACTION = 'compact-2026-09-04'
+const CLEAR_TOOL_USES = 'clear_tool_uses_20250919'
+const CLEAR_THINKING = 'clear_thinking_20251015'
+const COMPACT = 'compact_20260112'
+const TOOL_CHANGES = ['mid-conversation-tool-changes-2026-07-01', 'inline-tools-2026-09-15']
+
+/** What the API rejects as an extra input unless one of these betas is named. */
+const BETAS: readonly BetaRule[] = [
+  { where: 'field', name: 'context_management', betas: [CONTEXT_MANAGEMENT, THRESHOLD_COMPACTION] },
+  { where: 'edit', name: CLEAR_TOOL_USES, betas: [CONTEXT_MANAGEMENT] },
+  { where: 'edit', name: CLEAR_THINKING, betas: [CONTEXT_MANAGEMENT] },
+  { where: 'edit', name: COMPACT, betas: [THRESHOLD_COMPACTION] },
+  { where: 'block', name: 'compaction', betas: [ON_DEMAND_COMPACTION, THRESHOLD_COMPACTION] },
+  { where: 'field', name: 'thinking.block_binding', betas: ['thinking-binding-controls-2026-08-01'] },
+  { where: 'field', name: 'thread', betas: ['message-threads-2026-08-12'] },
+  { where: 'field', name: 'output_config.task_budget', betas: ['task-budgets-2026-03-13'] },
+  { where: 'field', name: 'speed', betas: ['fast-mode-2026-02-01'] },
+  { where: 'field', name: 'fallbacks', betas: ['server-side-fallback-2026-07-01'] },
+  { where: 'message-field', name: 'clear_at', betas: ['mid-conversation-system-clear-at-2026-08-21'] },
+  { where: 'message-field', name: 'output_config', betas: ['mid-conversation-output-config-2026-07-01'] },
+  { where: 'block', name: 'tool_addition', betas: TOOL_CHANGES },
+  { where: 'block', name: 'tool_removal', betas: TOOL_CHANGES },
+]
+
+const SAMPLING = ['temperature', 'top_p', 'top_k']
+const NO_PICTURES: readonly BlockRefusal[] = [{ role: 'assistant', type: 'image' }]
+const REFUSED_BLOCKS: Readonly<Record<AnthropicVersion, readonly BlockRefusal[]>> = {
+  '2023-06-01': NO_PICTURES,
+  '2026-10-21': [
+    ...NO_PICTURES,
+    { role: 'assistant', type: 'document' },
+    { role: 'user', type: 'text', field: 'citations' },
+  ],
 }
 
-function common(model: ModelEntry): ProfileOverrides {
+function anthropicProfile(model: ModelEntry, version: AnthropicVersion): ProfileOverrides {
+  const { capabilities } = model
+  const isPlaced = capabilities.systemMessages === true
   return {
-    name: `${model.id} (${model.vendor})`,
+    name: `${model.id} (anthropic ${version})`,
     ...windowOf(model),
-    maxOutputRequired: false,
-    tools: {
-      declaredWhenUsed: false,
-      forcedChoice: model.capabilities.forcedToolChoice === true ? 'allowed' : 'refused',
+    roles: {
+      first: 'user',
+      consecutive: 'merged',
+      prefill: allowedIf(capabilities.prefill),
+      system: isPlaced ? 'placed' : 'refused',
+      turnScoped: isPlaced,
+      messageEffort: capabilities.messageEffort === true,
     },
-    thinking: opaqueThinking(model),
-    cache: { ...cacheOf(model), automatic: true },
+    tools: {
+      namePattern: '^[a-zA-Z0-9_-]{1,128}$',
+      forcedChoice: allowedIf(capabilities.forcedToolChoice),
+    },
+    thinking: {
+      ...thinkingOf(model),
+      budgetOverBetas: ['interleaved-thinking-2025-05-14'],
+      closing: 'not-at-end',
+      signed: true,
+    },
+    cache: { ...cacheOf(model), automatic: true, collapsesToolRuns: true },
     sizes: sizesOf(model),
+    ...editsOf(model),
+    capabilities: {
+      cacheDiagnostics: true,
+      toolChanges: capabilities.toolChanges === true,
+      prewarm: true,
+    },
+    betas: BETAS,
+    refusedFields: version === '2026-10-21' || capabilities.sampling !== true ? SAMPLING : [],
+    refusedBlocks: REFUSED_BLOCKS[version],
   }
 }
 
-/** The codec writes an entry of its own for every result and text, so neither order nor turns are checked. */
+function editsOf({ capabilities }: ModelEntry): Pick<ProfileOverrides, 'contextEdits' | 'compaction'> {
+  const edits = capabilities.contextEditing === true
+  const compacts = capabilities.thresholdCompaction === true
+  const onDemand = capabilities.onDemandCompaction === true
+  return {
+    contextEdits: {
+      clearThinking: edits ? CLEAR_THINKING : null,
+      clearToolUses: edits ? CLEAR_TOOL_USES : null,
+      compact: compacts ? COMPACT : null,
+    },
+    compaction: {
+      blocks: compacts || onDemand,
+      onDemand,
+      beta: onDemand ? ON_DEMAND_COMPACTION : null,
+    },
+  }
+}
+
+// Providers with a codec of their own. The codec produces their format; these are the rules that the engine must know
+// before it hands a request over.
+
+/** The codec writes a separate item for every result and text, so neither order nor alternation is checked. */
 function openaiProfile(model: ModelEntry): ProfileOverrides {
   const system = model.capabilities.systemMessages === true ? 'placed' : 'refused'
   return { ...common(model), roles: { first: 'any', consecutive: 'merged', system } }
@@ -60,15 +133,89 @@ function geminiProfile(model: ModelEntry): ProfileOverrides {
   return { ...common(model), roles: { consecutive: 'merged' } }
 }
 
-/** A model of a provider nobody has described: its own figures, and the strict rules. */
+function common(model: ModelEntry): ProfileOverrides {
+  return {
+    name: `${model.id} (${model.vendor})`,
+    ...windowOf(model),
+    maxOutputRequired: false,
+    tools: { declaredWhenUsed: false, forcedChoice: allowedIf(model.capabilities.forcedToolChoice) },
+    // Reasoning is returned as opaque items that only their model can use, without a signature.
+    thinking: {
+      ...thinkingOf(model),
+      binding: model.thinking.binding ?? 'model',
+      signed: false,
+      closing: 'allowed',
+      firstInModes: [],
+      unforcedInModes: [],
+    },
+    cache: { ...cacheOf(model), automatic: true },
+    sizes: sizesOf(model),
+  }
+}
+
+/** A model of an unknown provider: its own figures, and otherwise the strict rules. */
 function strangerProfile(model: ModelEntry): ProfileOverrides {
   return {
     name: `${model.id} (${model.vendor})`,
     ...windowOf(model),
-    roles: { prefill: model.capabilities.prefill === true ? 'allowed' : 'refused' },
-    tools: { forcedChoice: model.capabilities.forcedToolChoice === true ? 'allowed' : 'refused' },
+    roles: { prefill: allowedIf(model.capabilities.prefill) },
+    tools: { forcedChoice: allowedIf(model.capabilities.forcedToolChoice) },
     thinking: thinkingOf(model),
     cache: cacheOf(model),
     sizes: sizesOf(model),
   }
+}
+
+// What every provider's rules take from the catalogue.
+
+type Part<Key extends keyof ProfileOverrides> = NonNullable<ProfileOverrides[Key]>
+
+function allowedIf(capability: boolean | null): 'allowed' | 'refused' {
+  return capability === true ? 'allowed' : 'refused'
+}
+
+/** The window here is what a prompt may fill: what the provider reserves for the reply is not part of it. */
+function windowOf({ window, maxInput, maxOutput }: ModelEntry): ProfileOverrides {
+  const known = [window, maxInput].filter((size) => size !== null)
+  return { window: known.length === 0 ? null : Math.min(...known), maxOutput }
+}
+
+const ORDER = ['low', 'medium', 'high', 'xhigh', 'max']
+
+/** A model that cannot think accepts only `disabled`. What is not known is left to the strict profile. */
+function thinkingOf({ thinking }: ModelEntry): Part<'thinking'> {
+  const { binding, keepsPrior, leastUpTo } = thinking
+  const modes: readonly ThinkingMode[] | null = thinking.modes?.length === 0 ? ['disabled'] : thinking.modes
+  const isLimited = leastUpTo !== undefined && modes?.includes('disabled') === true
+  return {
+    ...(modes === null ? {} : { modes, whenAbsent: whenAbsent(modes, thinking.isOnByDefault) }),
+    ...(isLimited ? { disabledEfforts: ORDER.slice(0, ORDER.indexOf(leastUpTo) + 1) } : {}),
+    ...(binding === null ? {} : { binding }),
+    stripsFinishedTurns: keepsPrior === false,
+  }
+}
+
+function whenAbsent(modes: readonly ThinkingMode[], isOn: boolean | null): ThinkingMode {
+  const off = modes.includes('disabled') && isOn !== true
+  return off ? 'disabled' : (modes.find((mode) => mode !== 'disabled') ?? 'disabled')
+}
+
+/** "No limit" is the largest safe integer: a profile is JSON. */
+function cacheOf({ cache }: ModelEntry): Part<'cache'> {
+  const { minimum, markers, lookBack, ttls } = cache
+  const positions = lookBack === 'unlimited' ? Number.MAX_SAFE_INTEGER : lookBack
+  const [usual] = ttls ?? []
+  return {
+    minimumTokens: minimum,
+    ...(markers === null ? {} : { maxMarkers: markers }),
+    ...(positions === null ? {} : { lookBack: positions }),
+    ...(ttls === null || usual === undefined
+      ? {}
+      : { ttls: ttls.toSorted((a, b) => b.seconds - a.seconds), defaultTtl: usual.name }),
+  }
+}
+
+function sizesOf({ limits }: ModelEntry): Part<'sizes'> {
+  const { bodyBytes, images } = limits
+  return { ...(bodyBytes === null ? {} : { bodyBytes }), ...(images === null ? {} : { images }) }
 }

@@ -1,6 +1,6 @@
 /**
- * Codex's compaction as one of ours. It writes down the whole history that takes the place of the old one; of
- * that we keep by reference what stood in the log before, word for word, and write what is new.
+ * A compaction by Codex as compaction records. Codex logs the whole history that replaces the old one; items that are
+ * already in the log, word for word, are kept by reference, and new ones become records.
  */
 import { type CompactMetadata, isObject, type PreservedMessages, type SystemRecord } from '@tidemark/core'
 import {
@@ -18,9 +18,10 @@ import type { ReadRecord } from './log-reader.ts'
 
 type Shown = ModelPart | InputPart | ToolPart
 
-/** An item of the new history: a record that is there already, or one to be written. */
+/** An item of the new history: a record that exists already, or one to be created. */
 interface Item {
   readonly part: Shown
+  /** uuid of the existing record. */
   readonly kept: string | null
 }
 
@@ -39,25 +40,25 @@ export function compactionRecords(
   return written(log, items, { ...at, message })
 }
 
-/** A call id of the history is that of the call it was copied from. */
+/** A call id in the history equals that of the call it was copied from. */
 const AS_NAMED: CallIds = { opened: (id) => id, answered: (id) => id }
 
 function itemsOf(log: CodexLog, history: readonly unknown[]): readonly Item[] {
   const parts = history.filter(isObject).flatMap((item) => {
     const part = partOf(item, AS_NAMED)
-    return part.from === 'other' || part.from === 'nobody' ? [] : [part]
+    return part.from === 'other' || part.from === 'unreadable' ? [] : [part]
   })
   const originals = new Map<string, string[]>()
   for (const identity of parts.map(identityOf).toReversed()) {
     const free = originals.get(identity) ?? []
-    // The same words said more than once: the newest are the ones kept.
+    // If the same content occurs more than once, the newest records are the ones kept.
     const uuid = log.said.get(identity)?.at(-1 - free.length)
     if (uuid !== undefined) originals.set(identity, [uuid, ...free])
   }
   return parts.map((part) => ({ part, kept: originals.get(identityOf(part))?.shift() ?? null }))
 }
 
-/** Before Codex wrote the history down: the newest messages of the person, within a budget, then the summary. */
+/** For logs without the new history: the newest user prompts, within a budget, then the summary. */
 function rebuilt(log: CodexLog, message: string): readonly Item[] {
   let budget = KEPT_PROMPT_CHARACTERS
   const kept = log.prompts.toReversed().filter(({ textLength }) => {
@@ -71,9 +72,9 @@ function rebuilt(log: CodexLog, message: string): readonly Item[] {
 
 /** 20,000 tokens at four characters each. */
 const KEPT_PROMPT_CHARACTERS = 80_000
-const NO_INPUT: InputPart = { from: 'person', blocks: [] }
+const NO_INPUT: InputPart = { from: 'user', blocks: [] }
 
-/** A boundary can name two lists of kept records. Where the history has more runs of them, the longest two are kept. */
+/** A boundary can name two lists of kept records. If the history has more runs of them, the longest two are kept. */
 function withTwoRuns(items: readonly Item[]): readonly Item[] {
   const runs = runsOf(items)
   const longest = runs.toSorted((one, other) => other.length - one.length).slice(0, 2)
@@ -118,7 +119,7 @@ function written(
   return all.map((record, index) => ({ record: { ...record, batch: { ...batch, index } }, line: at.line }))
 }
 
-/** What stands for the rest: Codex's own words for it, or a block that only its provider can read. */
+/** The summary: the item with Codex's own summary text, or a block that only its provider can read. */
 function summaryIn(items: readonly Item[], message: string): Shown | null {
   const fresh = items.filter(({ kept }) => kept === null).map(({ part }) => part)
   const sealed = fresh.find(({ blocks }) => SEALED.has(blocks[0]?.type))
@@ -133,7 +134,7 @@ function summaryRecord(place: Place, part: Shown): ReadRecord['record'] {
   return { ...record, isMeta: false, isCompactSummary: true, isVisibleInTranscriptOnly: true }
 }
 
-/** Said again by Codex, not by whoever said it first. */
+/** A copy written by Codex, not by the original author: hence `isMeta`. */
 function copyRecord(
   log: CodexLog,
   place: Place,

@@ -1,4 +1,4 @@
-/** One item of a rollout, in our terms: who said it, in blocks. */
+/** One item of a Codex rollout as content blocks, with its author. */
 import { type Block, isText, type RawBlock } from '@tidemark/core'
 import type { CodexLine, Fields } from './codex-line.ts'
 import { type CallIds, callBlock, callIdOf, contentBlocks, contentText, resultBlock } from './codex-tools.ts'
@@ -9,13 +9,13 @@ export interface ModelPart {
   readonly from: 'model'
   readonly blocks: readonly Block[]
   readonly raw: readonly RawBlock[]
-  /** What tells the item from all others: the id of its call, or its own. */
+  /** Unique in the session: the id of its call, else its own. */
   readonly mark: string | null
 }
 
-/** What goes into the next request: of the person, or of the program in the person's place. */
+/** Input to the next request, from the user or from Codex itself. */
 export interface InputPart {
-  readonly from: 'person' | 'host'
+  readonly from: 'user' | 'host'
   readonly blocks: readonly Block[]
 }
 
@@ -24,17 +24,17 @@ export interface ToolPart {
   readonly blocks: readonly Block[]
 }
 
-/** Kept in its place and not shown to a model. */
+/** Kept in its place in the log, but not part of the conversation. */
 export interface OtherPart {
   readonly from: 'other'
 }
 
 interface BadPart {
-  readonly from: 'nobody'
+  readonly from: 'unreadable'
   readonly why: string
 }
 
-/** A response that said nothing. */
+/** A response without content. */
 export const SILENCE: ModelPart = { from: 'model', blocks: [], raw: [], mark: null }
 
 export function partOf(item: Fields, ids: CallIds): Part {
@@ -68,8 +68,8 @@ export function partOf(item: Fields, ids: CallIds): Part {
 function messagePart(item: Fields): Part {
   if (item.role === 'developer' || item.role === 'system') return inputPart('host', item)
   if (item.role === 'user') {
-    const part = inputPart('person', item)
-    return part.from === 'person' && isContext(part.blocks) ? { ...part, from: 'host' } : part
+    const part = inputPart('user', item)
+    return part.from === 'user' && isContext(part.blocks) ? { ...part, from: 'host' } : part
   }
   const blocks = contentBlocks(item.content)
   if (item.role !== 'assistant') return bad('a message is of the user, the assistant or a developer')
@@ -78,7 +78,7 @@ function messagePart(item: Fields): Part {
 
 const NO_CONTENT = 'the content of a message is a list of objects with a type'
 
-function inputPart(from: 'person' | 'host', item: Fields): InputPart | BadPart {
+function inputPart(from: InputPart['from'], item: Fields): InputPart | BadPart {
   const blocks = contentBlocks(item.content)
   return blocks === null ? bad(NO_CONTENT) : { from, blocks }
 }
@@ -91,12 +91,12 @@ function markOf({ id }: Fields): string | null {
   return typeof id === 'string' && id !== '' ? id : null
 }
 
-/** What can be read of the reasoning: its text where that is open, else the summary of it. */
+/** The readable part of reasoning: its text if present, else its summary. */
 function thoughts({ content, summary }: Fields): string {
   return contentText(content) || contentText(summary)
 }
 
-/** A call without id is answered by the provider itself, and the log does not have its answer. */
+/** A tool search without id is run by the provider itself, and the log does not have its result. */
 function callPart(item: Fields, ids: CallIds): Part {
   const callId = callIdOf(item)
   if (callId === null) {
@@ -123,45 +123,42 @@ function outputPart(item: Fields, ids: CallIds): Part {
 }
 
 function bad(why: string): BadPart {
-  return { from: 'nobody', why: `${why}; the line is set aside` }
+  return { from: 'unreadable', why: `${why}; the line is set aside` }
 }
 
-/** The same for what was said and for a copy of it. */
+/** A key that an item and its copy in a compacted history have in common. */
 export function identityOf(part: ModelPart | InputPart | ToolPart): string {
   const [block] = part.blocks
   if (part.from === 'tool') return `result ${String(block?.tool_use_id)}`
   if (block?.type === 'tool_use') return `call ${String(block.id)}`
   const text = JSON.stringify(part.blocks)
   const whose = part.from === 'model' ? 'model' : 'input'
-  return text.length <= LONG ? `${whose} ${text}` : `${whose} ${text.length} ${ends(text)}`
+  if (text.length <= LONG) return `${whose} ${text}`
+  return `${whose} ${text.length} ${text.slice(0, 1024)}${text.slice(-1024)}`
 }
 
-/** Longer than anything people write: images. Length and both ends tell them apart well enough. */
+/** Longer items are images: length and both ends identify them well enough. */
 const LONG = 65_536
 
-function ends(text: string): string {
-  return text.slice(0, 1024) + text.slice(-1024)
-}
-
 export function isInput(part: Part): part is InputPart {
-  return part.from === 'person' || part.from === 'host'
+  return part.from === 'user' || part.from === 'host'
 }
 
-/** A communication between agents, which Codex hands to the model like a message. */
+/** A message between agents, which Codex passes to the model like a user message. */
 export function communicationPart(payload: Fields): Part {
   const { content } = payload
-  const isSaid = typeof content === 'string' && content !== ''
-  return isSaid ? { from: 'host', blocks: [{ type: 'text', text: content }] } : { from: 'other' }
+  if (typeof content !== 'string' || content === '') return { from: 'other' }
+  return { from: 'host', blocks: [{ type: 'text', text: content }] }
 }
 
-// Messages under the user's role that Codex wrote itself: the environment, instructions, notices.
+// Messages with the user's role that Codex wrote itself: environment, instructions, notices.
 
-/** An element that holds the whole text. Codex's own are named in snake_case. */
+/** An element that encloses the whole text. Codex's own names have an underscore, except those listed. */
 const ELEMENT = /^<([a-z][\w-]*)[^>]*>/i
 const NAMES_WITHOUT_UNDERSCORE = new Set(['skill', 'goal', 'plugins'])
 const INSTRUCTIONS = '# AGENTS.md instructions'
 
-/** Nothing in the message but what Codex wrote. */
+/** Whether the message contains only text that Codex wrote. */
 function isContext(blocks: readonly Block[]): boolean {
   const texts = blocks.filter(isText)
   return texts.length > 0 && texts.length === blocks.length && texts.every(({ text }) => isContextText(text))
@@ -175,14 +172,13 @@ function isContextText(text: string): boolean {
   return name.includes('_') || NAMES_WITHOUT_UNDERSCORE.has(name)
 }
 
-// A record in the making: what it says and where it stood, before it is known which response it belongs to.
-
+/** An item on its way to a record, before it is known which response it belongs to. */
 export interface Draft {
   readonly line: number
   readonly timestamp: string
-  /** The model in use where the line stood. */
+  /** The model in use at that line. */
   readonly model: string
   readonly part: ModelPart | InputPart | ToolPart | OtherPart
-  /** The line as it was, kept for what has no other part. */
+  /** The line itself, kept for items that are not part of the conversation. */
   readonly source: CodexLine
 }

@@ -1,6 +1,6 @@
 /**
- * The lines of a Codex rollout, brought into one shape. Today a line is `{timestamp, type, payload}`; until
- * September 2025 the first line was a bare header and the others bare items of a response.
+ * A line of a Codex rollout, in one shape. Today a line is `{timestamp, type, payload}`; until September 2025 the first
+ * line was a bare header and the others were bare response items.
  */
 import { isObject } from '@tidemark/core'
 
@@ -12,7 +12,7 @@ export interface CodexLine {
   readonly payload: Fields
 }
 
-/** Kinds of line that Codex writes. More may come: what has a payload is read, whatever its type. */
+/** Line types that Codex writes. There may be more: `parseCodexLine` accepts any line with a payload. */
 const LINE_TYPES = new Set([
   'session_meta',
   'turn_context',
@@ -26,7 +26,7 @@ const LINE_TYPES = new Set([
   'rollout_reference',
 ])
 
-/** Kinds of item that stood bare on their lines. */
+/** Item types that were written without an envelope. */
 const BARE_TYPES = new Set([
   'message',
   'reasoning',
@@ -38,14 +38,14 @@ const BARE_TYPES = new Set([
   'web_search_call',
 ])
 
-/** Can the line be told from those of other programs? */
+/** Whether the line is recognisable as Codex's, against those of other programs. */
 export function isCodexLine(value: Fields): boolean {
   if (typeof value.uuid === 'string') return false
   if (isObject(value.payload)) return typeof value.type === 'string' && LINE_TYPES.has(value.type)
   return isBareHeader(value) || isState(value) || isBareItem(value)
 }
 
-/** Null where it is no line of a rollout. */
+/** Null if it is not a line of a rollout. */
 export function codexLineOf(value: Fields): CodexLine | null {
   const timestamp = typeof value.timestamp === 'string' ? value.timestamp : null
   const { type, payload } = value

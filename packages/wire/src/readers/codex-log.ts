@@ -1,4 +1,4 @@
-/** The log as it comes to stand: gives records their names, their parents and their responses. */
+/** Turns the items of a rollout into linked records: gives each its uuid, its parent and its response id. */
 import {
   type AssistantRecord,
   isObject,
@@ -18,24 +18,24 @@ import type { Fields } from './codex-line.ts'
 import type { Response } from './codex-responses.ts'
 import type { MetaNotes, ReadRecord } from './log-reader.ts'
 
-/** A message of the person. */
+/** A user prompt. */
 interface Prompt {
   readonly uuid: string
-  /** What it follows: where the conversation goes on if the prompt is rolled back. */
+  /** The record before it: the conversation continues there if the prompt is rolled back. */
   readonly parent: string | null
   readonly textLength: number
 }
 
 export interface CodexLog {
   sessionId: string
-  /** The session that the oldest part of this log was first written for. */
+  /** The session that the oldest part of this log was copied from. */
   root: string
-  /** uuid of the newest record. */
+  /** uuid of the newest record; the next record's parent. */
   tip: string | null
   /** Tokens of the newest request. */
   inputTokens: number
   prompts: Prompt[]
-  /** What was said, and the records that say it. */
+  /** By item identity: the records with that content. */
   readonly said: Map<string, string[]>
 }
 
@@ -43,7 +43,7 @@ export function emptyLog(): CodexLog {
   return { sessionId: 'codex', root: 'codex', tip: null, inputTokens: 0, prompts: [], said: new Map() }
 }
 
-/** The fields that every record of ours has. */
+/** The fields that all records have. */
 export interface Place {
   readonly uuid: string
   readonly parentUuid: string | null
@@ -51,7 +51,7 @@ export interface Place {
   readonly sessionId: string
 }
 
-/** `part`: tells records of one line apart. */
+/** Also makes the record the newest one. `part`: distinguishes records made from one line. */
 export function placeIn(log: CodexLog, draft: Pick<Draft, 'line' | 'timestamp'>, part = ''): Place {
   const uuid = `${log.sessionId}:${draft.line}${part}`
   const place = { uuid, parentUuid: log.tip, timestamp: draft.timestamp, sessionId: log.sessionId }
@@ -73,22 +73,20 @@ interface Said {
   readonly usage: Usage | null
 }
 
-function recordOf(log: CodexLog, draft: Draft, said: Said): SessionRecord {
+function recordOf(log: CodexLog, draft: Draft, response: Said): SessionRecord {
   const { part } = draft
-  if (part.from === 'other') return otherRecord(draft)
-  const before = log.tip
+  if (part.from === 'other') {
+    // Not part of the conversation: no uuid, and the line's own type.
+    const { source, timestamp } = draft
+    const record = { type: source.type, timestamp, payload: source.payload }
+    return record
+  }
   const place = placeIn(log, draft)
   remember(log, part, place.uuid)
-  if (part.from === 'person') log.prompts.push(promptOf(part, place.uuid, before))
+  if (part.from === 'user') log.prompts.push(promptOf(part, place))
   return part.from === 'model'
-    ? modelRecord(place, part, { ...said, model: draft.model })
+    ? modelRecord(place, part, { ...response, model: draft.model })
     : userRecord(place, part)
-}
-
-/** Under its own type, outside the conversation: it has no uuid. */
-function otherRecord({ source, timestamp }: Draft): SessionRecord {
-  const record = { type: source.type, timestamp, payload: source.payload }
-  return record
 }
 
 export function userRecord(place: Place, part: InputPart | ToolPart): UserRecord {
@@ -110,7 +108,7 @@ export function modelRecord(
   }
 }
 
-/** So that a compaction which keeps it can name it. */
+/** Lets a later compaction that keeps the item refer to its record. */
 export function remember(log: CodexLog, part: Exclude<Draft['part'], OtherPart>, uuid: string): void {
   if (part.blocks.length === 0) return
   const identity = identityOf(part)
@@ -119,7 +117,7 @@ export function remember(log: CodexLog, part: Exclude<Draft['part'], OtherPart>,
   else uuids.push(uuid)
 }
 
-/** The newest prompts never were: what comes now follows what stood before them. */
+/** Removes the newest prompts: the next record follows the record before them. */
 export function rollBack(log: CodexLog, turns: number): void {
   const kept = Math.max(0, log.prompts.length - turns)
   const first = log.prompts[kept]
@@ -128,14 +126,14 @@ export function rollBack(log: CodexLog, turns: number): void {
   log.prompts = log.prompts.slice(0, kept)
 }
 
-function promptOf(part: InputPart, uuid: string, parent: string | null): Prompt {
+function promptOf(part: InputPart, { uuid, parentUuid: parent }: Place): Prompt {
   const lengths = part.blocks.map(({ text }) => (typeof text === 'string' ? text.length : 0))
   return { uuid, parent, textLength: lengths.reduce((sum, length) => sum + length, 0) }
 }
 
 /**
- * The name of a response: the same in every copy of the log, since a fork begins with a copy of its parent and
- * each response is to be counted once. Totals alone may be alike in two sessions, ids of calls in two responses.
+ * The id of a response. It is the same in every copy of the log: a fork begins with a copy of its parent, and each response
+ * must count once. Token totals alone may be equal in two sessions, and call ids in two responses, so both are used.
  */
 function responseId(log: CodexLog, { drafts, count }: Response): string {
   const items = drafts.flatMap(({ part, line }) => (part.from === 'model' ? [{ ...part, line }] : []))
@@ -145,11 +143,9 @@ function responseId(log: CodexLog, { drafts, count }: Response): string {
   return `codex-${mark}-${count.key}`
 }
 
-// What the first lines of a rollout say about its session.
-
 /**
- * The first of these lines is the log's own. A fork has the lines of its forebears behind it, the oldest last,
- * as part of the copy that it begins with; later ones repeat what is known.
+ * Reads a `session_meta` line. The first one is the log's own. A fork begins with a copy of its ancestors' lines, theirs
+ * included, the oldest last; later ones repeat what is known.
  */
 export function noteSession(payload: Fields, meta: MetaNotes, log: CodexLog): void {
   const id = payload.id ?? payload.session_id

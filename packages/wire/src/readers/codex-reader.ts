@@ -1,4 +1,4 @@
-/** Reads a Codex rollout: its items become records of ours, all else keeps its place under its own type. */
+/** Reads a Codex rollout: its items become records; all other lines keep their place under their own type. */
 import { isObject, isTooDeep, readJson } from '@tidemark/core'
 import { compactionRecords } from './codex-compaction.ts'
 import { communicationPart, type Draft, isInput, type Part, partOf, SILENCE } from './codex-items.ts'
@@ -33,7 +33,7 @@ interface Reading {
   line: number
   timestamp: string
   model: string
-  /** Has the person said anything in the turn that is open? */
+  /** Whether the current turn has a user prompt. */
   isPrompted: boolean
 }
 
@@ -81,7 +81,7 @@ function takeText(reading: Reading, text: string, kind: keyof typeof UNREADABLE)
 
 const NO_LINE = 'a line of a rollout has a type and a payload; the line is set aside'
 
-/** Types that mean something else among our records. */
+/** Types that have another meaning in our own logs. */
 const RECORD_TYPES = new Set(['user', 'assistant', 'attachment', 'system', 'progress', 'tidemark'])
 
 function refuse(
@@ -120,9 +120,9 @@ function takeLine(reading: Reading, line: CodexLine): readonly ReadRecord[] {
 }
 
 function takePart(reading: Reading, line: CodexLine, part: Part): readonly ReadRecord[] {
-  if (part.from === 'nobody') return refuse(reading, 'bad-shape', part.why)
+  if (part.from === 'unreadable') return refuse(reading, 'bad-shape', part.why)
   const before = isInput(part) ? reading.responses.close() : []
-  reading.isPrompted ||= part.from === 'person'
+  reading.isPrompted ||= part.from === 'user'
   return placed(reading, [...before, ...reading.responses.take(draftOf(reading, line, part))])
 }
 
@@ -130,7 +130,7 @@ function kept(reading: Reading, line: CodexLine): readonly ReadRecord[] {
   return placed(reading, reading.responses.take(draftOf(reading, line, { from: 'other' })))
 }
 
-/** Between two turns: no response goes on from one to the other. */
+/** Events that end a turn: no response continues across them. */
 const TURN_EVENTS = new Set([
   'task_started',
   'task_complete',
@@ -161,7 +161,7 @@ function takeCount(reading: Reading, line: CodexLine): readonly ReadRecord[] {
   return placed(reading, responses.counted(count, draftOf(reading, line, SILENCE)))
 }
 
-/** The person asked for it if nothing else was said in the turn. */
+/** The user requested it if the turn has no other prompt. */
 function takeCompaction(reading: Reading, line: CodexLine): readonly ReadRecord[] {
   const before = placed(reading, reading.responses.close())
   const trigger = reading.isPrompted ? 'auto' : 'manual'

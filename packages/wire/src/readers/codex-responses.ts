@@ -1,52 +1,51 @@
 /**
- * Which items of a rollout are one response. Codex does not say: it tells what a call took in tokens, today
- * behind the items of the response, until late in 2025 in front of them. So items are held until it is known
- * which call they belong to; what stands among them is held with them and keeps its place.
+ * Groups the items of a rollout into responses. Codex does not mark them: it logs the token usage of each call, today after
+ * the items of the response, until late 2025 before them. So items are held until it is known which call they belong to;
+ * other lines between them are held as well and keep their place.
  */
-
 import { isObject, type Usage } from '@tidemark/core'
 import type { Draft } from './codex-items.ts'
 import type { Fields } from './codex-line.ts'
 
-/** Drafts in order; those of the model among them are one response, which took `count` where that is known. */
+/** Pending records in order. The model's items among them are one response; `callUsage` is its usage, if known. */
 export interface Response {
   readonly drafts: readonly Draft[]
   readonly count: CallCount | null
 }
 
 export interface Responses {
-  /** The next item, or whatever else has to keep its place. */
+  /** Adds the next item, or any other line that must keep its place. Returns what is complete. */
   take(draft: Draft): readonly Response[]
-  /** A call is accounted for. `silence` stands for its response if it has none. */
-  counted(count: CallCount, silence: Draft): readonly Response[]
-  /** Whatever comes belongs to another response. */
+  /** Adds the usage of a call. `empty` is its response if the call has no items. */
+  counted(count: CallCount, empty: Draft): readonly Response[]
+  /** Ends the current response: what comes next belongs to another one. */
   close(): readonly Response[]
-  /** Nothing of a response has come since the last count. */
+  /** No item of the model has arrived since the last usage. */
   readonly isResting: boolean
 }
 
 interface Holding {
   held: Draft[]
   hasItems: boolean
-  /** A count that no items have come for; its silence is the first of those held. */
+  /** Usage without items so far; its empty response is the first of those held. */
   open: CallCount | null
-  /** Where counts stood last time it could be told. */
+  /** Position of usage relative to the items, the last time it was clear. */
   order: 'unknown' | 'in-front' | 'behind'
 }
 
-/** `countsAreTold`: does this log tell of tokens? If not, a response ends where tools have answered. */
-export function createResponses(countsAreTold: () => boolean): Responses {
+/** `hasUsage`: whether this log has token usage. If not, a response ends where a tool result follows. */
+export function createResponses(hasUsage: () => boolean): Responses {
   const holding: Holding = { held: [], hasItems: false, open: null, order: 'unknown' }
   return {
     take(draft) {
       const isModels = draft.part.from === 'model'
-      const before = isModels && !countsAreTold() && endsWithAnswer(holding.held) ? close(holding) : []
+      const before = isModels && !hasUsage() && endsWithAnswer(holding.held) ? close(holding) : []
       if (!isModels && holding.held.length === 0) return [...before, { drafts: [draft], count: null }]
       holding.held.push(draft)
       holding.hasItems ||= isModels
       return before
     },
-    counted: (count, silence) => counted(holding, count, silence),
+    counted: (count, empty) => counted(holding, count, empty),
     close: () => close(holding),
     get isResting() {
       return !holding.hasItems
@@ -54,7 +53,7 @@ export function createResponses(countsAreTold: () => boolean): Responses {
   }
 }
 
-function counted(holding: Holding, count: CallCount, silence: Draft): readonly Response[] {
+function counted(holding: Holding, count: CallCount, empty: Draft): readonly Response[] {
   const { open, hasItems, order } = holding
   if (hasItems && (open === null || order === 'behind')) {
     const { held } = emptied(holding)
@@ -63,7 +62,7 @@ function counted(holding: Holding, count: CallCount, silence: Draft): readonly R
   }
   const released = close(holding)
   holding.open = count
-  holding.held.push(silence)
+  holding.held.push(empty)
   return released
 }
 
@@ -76,7 +75,7 @@ function close(holding: Holding): readonly Response[] {
   return [{ drafts: held.slice(1), count: open }]
 }
 
-/** The count at the front has no items: those held are another response's. */
+/** The first usage has no items: those held belong to another response. */
 function apart(held: readonly Draft[], open: CallCount, count: CallCount | null): readonly Response[] {
   return [
     { drafts: held.slice(0, 1), count: open },
@@ -94,21 +93,21 @@ function endsWithAnswer(held: readonly Draft[]): boolean {
   return held.findLast(({ part }) => part.from === 'model' || part.from === 'tool')?.part.from === 'tool'
 }
 
-// What Codex tells about tokens: after each call the totals of the session and what the last call took. It
-// tells the same again and again (a new rate limit, a new turn), so only totals not seen before are a call.
+// Token usage. Codex logs the totals of the session and the usage of the last call after each call, and repeats them (on a
+// new rate limit, a new turn), so only totals not seen before are a call.
 
 interface CallCount {
   readonly usage: Usage
-  /** Tells the call from all others of the session, also in a copy of the log. */
+  /** Unique in the session, and the same in a copy of the log. */
   readonly key: string
   /** Tokens of the whole request. */
   readonly inputTokens: number
 }
 
 export interface TokenCounts {
-  /** Null where the notice tells of no new call. `isRest`: nothing of a response has come since the last notice. */
-  take(notice: Fields, isRest: boolean): CallCount | null
-  /** Has the log told of tokens at all? */
+  /** Null if the notice is not about a new call. `isIdle`: no item of the model has arrived since the last notice. */
+  take(notice: Fields, isIdle: boolean): CallCount | null
+  /** Whether the log has token usage at all. */
   readonly areTold: boolean
 }
 
@@ -133,11 +132,12 @@ export function createTokenCounts(): TokenCounts {
   let before: Notice | null = null
   let areTold = false
   return {
-    take(fields, isRest) {
+    take(fields, isIdle) {
       areTold = true
       const notice = noticeOf(fields, before?.total ?? ZERO)
-      if (notice === null || isNothing(notice.total)) return null
-      const isRepeated = seen.has(keyOf(notice.total)) || (isRest && isSameCall(notice, before))
+      // Some versions log zero totals before the first call.
+      if (notice === null || notice.total.input + notice.total.output === 0) return null
+      const isRepeated = seen.has(keyOf(notice.total)) || (isIdle && isSameCall(notice, before))
       seen.add(keyOf(notice.total))
       if (isRepeated) return null
       before = notice
@@ -149,12 +149,7 @@ export function createTokenCounts(): TokenCounts {
   }
 }
 
-/** Told before the first call, by some versions. */
-function isNothing({ input, output }: Tokens): boolean {
-  return input + output === 0
-}
-
-/** Two kinds of line tell of one call; their totals may be those of different things. */
+/** Two kinds of line report the same call; their totals may cover different things. */
 function isSameCall(notice: Notice, before: Notice | null): boolean {
   return before !== null && notice.kind !== before.kind && keyOf(notice.last) === keyOf(before.last)
 }
@@ -164,7 +159,7 @@ function noticeOf(fields: Fields, before: Tokens): Notice | null {
   const kind = event === null ? 'record' : 'event'
   const total = tokensOf(event === null ? fields.thread_token_usage : event.total_token_usage)
   const last = tokensOf(event === null ? fields.usage : event.last_token_usage)
-  if (total === null) return last === null ? null : { kind, total: sum(before, last), last }
+  if (total === null) return last === null ? null : { kind, total: combined(before, last, 1), last }
   return { kind, total, last: last ?? difference(total, before) }
 }
 
@@ -180,7 +175,7 @@ function tokensOf(value: unknown): Tokens | null {
   }
 }
 
-/** Codex counts what came from the cache, and what was written to it, as part of the input; we do not. */
+/** Codex's input includes tokens read from and written to the cache; `Usage` counts them apart. */
 function usageOf({ input, cached, written, output, reasoning }: Tokens): Usage {
   return {
     input_tokens: Math.max(0, input - cached - (written ?? 0)),
@@ -195,11 +190,7 @@ function keyOf({ input, cached, output, reasoning }: Tokens): string {
   return `${input}.${cached}.${output}.${reasoning}`
 }
 
-function sum(one: Tokens, other: Tokens): Tokens {
-  return combined(one, other, 1)
-}
-
-/** Totals that have gone down were begun anew. */
+/** Totals that are lower than before were restarted. */
 function difference(total: Tokens, before: Tokens): Tokens {
   return total.input < before.input ? total : combined(total, before, -1)
 }

@@ -1,4 +1,4 @@
-/** Codex's tool calls and their outputs as blocks. */
+/** Codex's tool calls, outputs and message content as blocks. Content without a counterpart is kept as it is. */
 import {
   type Block,
   isBlock,
@@ -14,11 +14,11 @@ import type { Fields } from './codex-line.ts'
 
 interface CallBlock {
   readonly block: Block
-  /** The exact text of the block, where parsing the arguments would change them. */
+  /** The exact text of the block, if parsing the arguments would change them. */
   readonly raw: readonly RawBlock[]
 }
 
-/** Null where it is no call: without name or id there is nothing to answer. */
+/** Null if the call names no tool. */
 export function callBlock(item: Fields, id: string): CallBlock | null {
   const name = callName(item)
   if (name === null) return null
@@ -29,21 +29,22 @@ export function callBlock(item: Fields, id: string): CallBlock | null {
   return { block, raw: isExact ? [] : [{ index: 0, text: rawText({ id, name }, given) }] }
 }
 
-/** Undefined where they do not parse, or to something that nobody could walk through. */
+/** Undefined if the text is not JSON or is nested too deeply. */
 function argumentsOf(text: string): Json | undefined {
   const value = readJson(text)
   return isTooDeep(value) ? undefined : value
 }
 
-/** The id that the output of the call will name; older local shell calls have none but their own. */
+/** The id that the output of the call refers to; for older local shell calls, the item's own id. */
 export function callIdOf(item: Fields): string | null {
   if (typeof item.call_id === 'string' && item.call_id !== '') return item.call_id
   return item.type === 'local_shell_call' && typeof item.id === 'string' ? item.id : null
 }
 
-/** Null where the output is neither text nor content. */
+/** Null if the output is neither text nor content. */
 export function resultBlock(item: Fields, id: string): Block | null {
-  if (item.type === 'tool_search_output') return resultOf(id, textOf(item.tools))
+  if (item.type === 'tool_search_output')
+    return resultOf(id, Array.isArray(item.tools) ? JSON.stringify(item.tools) : null)
   const { output } = item
   if (!isObject(output)) return resultOf(id, contentOf(output))
   const block = resultOf(id, contentOf(output.content))
@@ -66,7 +67,7 @@ function callName({ type, name, namespace }: Fields): string | null {
   return namespace.endsWith('__') ? `${namespace}${own}` : `${namespace}__${own}`
 }
 
-/** The input of a call is an object: free text and what does not parse go into one under their own name. */
+/** The input of a call must be an object: free text and arguments that do not parse are wrapped in one. */
 function inputOf(item: Fields, parsed: Json | undefined): unknown {
   if (isObject(parsed)) return parsed
   if (isObject(item.arguments)) return item.arguments
@@ -79,25 +80,19 @@ function rawText({ id, name }: { readonly id: string; readonly name: string }, g
   return objectText(Object.entries(texts).map(([key, text]) => ({ key, text })))
 }
 
-/** A text stays a text: that is how the model saw it. */
+/** A string stays a string, as the model saw it. */
 function contentOf(content: unknown): string | readonly Block[] | null {
   return typeof content === 'string' ? content : contentBlocks(content)
 }
 
-function textOf(tools: unknown): string | null {
-  return Array.isArray(tools) ? JSON.stringify(tools) : null
-}
-
-// The content of a Codex message or tool output as blocks. What has no counterpart is kept as it is.
-
-/** Null where it is no content. */
+/** Null if it is neither a string nor a list of objects with a type. */
 export function contentBlocks(content: unknown): readonly Block[] | null {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content) || !content.every(isBlock)) return null
   return content.map(blockOf)
 }
 
-/** The readable text of a content, blocks joined by newlines; empty where there is none. */
+/** The readable text of a message's content, blocks joined by newlines; empty if there is none. */
 export function contentText(content: unknown): string {
   const blocks = contentBlocks(content) ?? []
   const texts = blocks.flatMap((block) => (typeof block.text === 'string' ? [block.text] : []))
@@ -123,28 +118,28 @@ function imageOf(item: Block): Block {
 }
 
 /**
- * Ids of tool calls, each once in a session. OpenAI's are unique; other providers behind Codex count from 0
- * in every response, and a later call would pass for an earlier one.
+ * Ids of tool calls, unique within a session. OpenAI's are; other providers behind Codex count from 0 in every response,
+ * so a later call would be mistaken for an earlier one.
  */
 export interface CallIds {
-  /** The id under which a new call goes. */
+  /** The id for a new call. */
   opened(callId: string): string
-  /** The id of the newest call so named. */
+  /** The id of the newest call with this `call_id`. */
   answered(callId: string): string
 }
 
 export function createCallIds(): CallIds {
-  const times = new Map<string, number>()
+  const counts = new Map<string, number>()
   return {
     opened(callId) {
-      const time = (times.get(callId) ?? 0) + 1
-      times.set(callId, time)
-      return named(callId, time)
+      const count = (counts.get(callId) ?? 0) + 1
+      counts.set(callId, count)
+      return named(callId, count)
     },
-    answered: (callId) => named(callId, times.get(callId) ?? 1),
+    answered: (callId) => named(callId, counts.get(callId) ?? 1),
   }
 }
 
-function named(callId: string, time: number): string {
-  return time === 1 ? callId : `${callId}#${time}`
+function named(callId: string, count: number): string {
+  return count === 1 ? callId : `${callId}#${count}`
 }

@@ -1,18 +1,16 @@
-/** Which program wrote a log, told from its first lines. */
+/** Detects which program wrote a log, from its first lines, and creates the reader for it. */
 import { isObject, readJson } from '@tidemark/core'
-import { isCodexLine } from './codex-line.ts'
+import { type Fields, isCodexLine } from './codex-line.ts'
 import { createCodexReader } from './codex-reader.ts'
 import type { LogFormat, LogReader } from './log-reader.ts'
 import { createRecordReader } from './record-reader.ts'
 
 type DetectedFormat =
   | { readonly ok: true; readonly format: LogFormat }
-  /** `message` says what was expected and what was found; it goes on from the name of the file. */
+  /** `message` says what was found and what was expected; it continues a sentence that begins with the file name. */
   | { readonly ok: false; readonly message: string }
 
-type Fields = { readonly [field: string]: unknown }
-
-/** Damaged lines among the first ones do not matter: the first that can be told from all others decides. */
+/** Damaged lines are skipped: the first line that only one program writes decides. */
 export function detectFormat(lines: Iterable<string>): DetectedFormat {
   let isJson = false
   let isBlank = true
@@ -25,7 +23,7 @@ export function detectFormat(lines: Iterable<string>): DetectedFormat {
   return { ok: false, message: refusal(isBlank, isJson) }
 }
 
-/** Null where the line alone does not tell. */
+/** Null if the line does not identify a program. */
 export function formatOfLine(line: string): LogFormat | null {
   const text = line.trim()
   const value = text.startsWith('{') ? readJson(text) : undefined
@@ -40,7 +38,7 @@ function isOurs({ type, format, seq, uuid }: Fields): boolean {
   return typeof type === 'string' && Number.isSafeInteger(seq) && typeof uuid === 'string'
 }
 
-/** Lines without identity that only Claude Code writes, and a field of theirs. */
+/** Lines without a uuid that only Claude Code writes, each with a field to recognise it by. */
 const LINES_WITHOUT_UUID: ReadonlyMap<unknown, string> = new Map([
   ['summary', 'leafUuid'],
   ['file-history-snapshot', 'snapshot'],
@@ -63,7 +61,7 @@ function refusal(isBlank: boolean, isJson: boolean): string {
   return `has no JSON lines: ${EXPECTED}`
 }
 
-/** A reader for one log of that format. */
+/** A reader reads one log. */
 export function createLogReader(format: LogFormat): LogReader {
   return format === 'codex' ? createCodexReader() : createRecordReader(format)
 }

@@ -1,5 +1,11 @@
-/** Claude Code's lines and our own are records as they stand; the core's reader takes both, batches and all. */
-import { createLineReader, isObject, isTooDeep, type LineReader, type SessionRecord } from '@tidemark/core'
+/** Reads logs of Claude Code and of Tidemark: their lines are records already, and core's reader handles both. */
+import {
+  createLineReader,
+  isObject,
+  isTooDeep,
+  type LineReader,
+  type SessionRecord,
+} from '@tidemark/core'
 import { CLAUDE_CODE_REMINDER, type ReminderRule } from '../catalogue/estimator-weights.ts'
 import {
   createDamageNotes,
@@ -62,7 +68,7 @@ function endLog(reading: Reading, rest: string): ReadEnd {
 
 const NONE: readonly SessionRecord[] = []
 
-/** What can be told without parsing: a broken line then costs no more than a look. Blank lines are none. */
+/** Problems that show without parsing, so that broken lines are cheap. A blank line is no problem. */
 function problemOf(text: string): string | null {
   const trimmed = text.trim()
   if (trimmed === '') return null
@@ -71,7 +77,7 @@ function problemOf(text: string): string | null {
   return isObjectText ? null : NOT_A_RECORD
 }
 
-/** Comparing a line with what stringify makes of it runs out of stack where the line is nested too deeply. */
+/** Stringifying a line that is nested too deeply overflows the stack: reported as damage. */
 function guarded<T>(reading: Reading, read: () => T, otherwise: T): T {
   try {
     return read()
@@ -101,25 +107,23 @@ function note(meta: MetaNotes, record: SessionRecord): void {
   meta.time(fields.timestamp)
   meta.first('cwd', fields.cwd)
   meta.first('forkedFrom', isObject(fields.forkedFrom) ? fields.forkedFrom.sessionId : fields.forkedFrom)
-  // A log that goes on from a copy of another bears the other's id first.
+  // A log that continues a copy of another one has the other's id first.
   meta.last('sessionId', fields.sessionId)
   meta.last('version', fields.version)
 }
 
-// Where a log of Claude Code says that the program was started anew: system prompt and tools may then differ.
-
+/** Whether Claude Code was restarted at this record: system prompt and tools may then differ. */
 export function isClaudeCodeRestart(record: SessionRecord, before: SessionRecord | undefined): boolean {
   return saysStart(record) || saysExit(record) || isOtherVersion(record, before)
 }
 
-/** Hooks that run at a start leave a line; one that runs after a compaction is no start. */
+/** Start hooks leave a record; the one after a compaction is no start. */
 function saysStart(record: SessionRecord): boolean {
-  const told = [fieldOf(record, 'data'), fieldOf(record, 'attachment')].find(isObject)
-  const name = told?.hookName
+  const name = [fieldOf(record, 'data'), fieldOf(record, 'attachment')].find(isObject)?.hookName
   return typeof name === 'string' && /^SessionStart:(?!compact)/.test(name)
 }
 
-/** Whoever writes on after leaving has come back. */
+/** A session that continues after `/exit` was restarted. */
 function saysExit(record: SessionRecord): boolean {
   const message = fieldOf(record, 'message')
   const content = isObject(message) ? message.content : undefined
@@ -135,9 +139,7 @@ function fieldOf(record: SessionRecord, field: string): unknown {
   return isObject(record) ? record[field] : undefined
 }
 
-// Whether a log of Claude Code holds the reminders that the program sends, or leaves them to be guessed.
-
-/** Later versions log whatever they add, as attachments; a log with any of those needs no rule. */
+/** The rule for reminders that the log does not contain. Later versions log them as attachments and need no rule. */
 export function claudeCodeReminder(records: Iterable<SessionRecord>): ReminderRule | undefined {
   for (const record of records) if (record.type === 'attachment') return undefined
   return CLAUDE_CODE_REMINDER

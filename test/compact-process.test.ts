@@ -60,7 +60,7 @@ describe('a foreign log', () => {
     const said = ['Compaction of ~/working.jsonl', 'Plan', 'Draft', 'Receipt', PROMPTS[0] ?? '']
     const unwrapped = out.replace(/\s+/g, ' ')
     expect(said.filter((words) => !unwrapped.includes(words))).toEqual([])
-    expect(out).toContain('Dry run: the log of another program is only read. Nothing was written;')
+    expect(out).toContain('Dry run: logs of other programs are only read. Nothing was written;')
     expect([readFileSync(foreign, 'utf8'), names()]).toEqual([before, ['own.jsonl', 'working.jsonl']])
   })
 
@@ -120,7 +120,7 @@ describe('a log of ours', () => {
     const before = readFileSync(own, 'utf8')
     const { code, out, err } = await tidemark([own])
     expect([code, out, err.split('\n').length]).toEqual([2, '', 2])
-    expect(err).toContain('nobody is there to be asked: say --yes, --dry-run, or -o for a copy')
+    expect(err).toContain('there is no terminal to confirm it: give --yes, --dry-run, or -o for a copy')
     expect(readFileSync(own, 'utf8')).toBe(before)
     const done = await tidemark([own, '--yes'])
     expect([done.code, done.err]).toEqual([0, ''])
@@ -158,7 +158,7 @@ describe('with a model', () => {
       const args = [foreign, '--summarizer', 'model', '--base-url', server.url, '--json']
       const { code, out, err } = await tidemark(args, key)
       expect([code, JSON.parse(out).summarizer, err.split('\n').length]).toEqual([0, 'local', 2])
-      expect(err).toContain('it was made without one')
+      expect(err).toContain('it was written without a model')
     } finally {
       await server.close()
     }
@@ -201,21 +201,21 @@ async function run(args: readonly string[], given: Partial<Terminal> = {}) {
 describe('wrong use is one line and exit code 2', () => {
   it.each([
     [[], "missing required argument 'file'"],
-    [['F', '--from', 'a', '--up-to', 'b'], '--from and --up-to are two ways to cut'],
-    [['F', '--dry-run', '-o', 'x.jsonl'], '--dry-run writes nothing'],
-    [['F', '--undo', 'x', '--at', 'y'], '--undo takes a compaction back: leave out --at.'],
-    [['F', '--base-url', 'http://x'], '--base-url is for --summarizer model.'],
+    [['F', '--from', 'a', '--up-to', 'b'], '--from and --up-to exclude each other'],
+    [['F', '--dry-run', '-o', 'x.jsonl'], '--dry-run and -o exclude each other'],
+    [['F', '--undo', 'x', '--at', 'y'], '--undo cannot be combined with --at.'],
+    [['F', '--base-url', 'http://x'], '--base-url needs --summarizer model.'],
     [['F', '--summarizer', 'model'], '--summarizer model needs a key'],
     [['F', '--summarizer', 'human'], 'Allowed choices are local, model.'],
     [['F', '--target', 'few'], 'Expected a whole number of tokens.'],
-    [['F', '--instructions', ' '], '--instructions says nothing.'],
+    [['F', '--instructions', ' '], '--instructions is empty.'],
     [['F', '--at', 'nope'], 'no record has the id nope.'],
     [['F', '--up-to', 'nope'], 'no record has the id nope.'],
     [['F', '--undo', 'nope'], 'no record has the id nope.'],
     [['F', '--window', '100'], 'A context window of 100 tokens is too small'],
     [['F', '-o', 'F'], 'is the log itself'],
     [['F', '-o', 'x.jsonl.gz'], 'leave off .gz'],
-    [['.'], 'holds 2 sessions: say which with --session'],
+    [['.'], 'has 2 sessions: choose one with --session'],
     [['.', '--session', '9'], 'no session is number 9'],
   ])('%j', async (args, said) => {
     const given = args.map((arg) => (arg === 'F' ? foreign : arg === '.' ? folder : arg))

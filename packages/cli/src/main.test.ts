@@ -40,19 +40,19 @@ describe('help and version', () => {
         -h, --help                    print this help
 
       Commands:
-        inspect [options] [paths...]  show where the context and the money of past sessions went
-        compact [options] <file>      compact a session: shows plan, draft and receipt; -o writes a
-                                      session that goes on from there
+        inspect [options] [paths...]  show what filled the context of past sessions, and what they cost
+        compact [options] <file>      compact a session: shows plan, draft and receipt; -o writes a new
+                                      session that continues from there
         sessions                      list, search and delete Tidemark's own sessions
-        repair [options] <file>       write a clean copy of a damaged session; the session itself is only
-                                      read
-        export [options] <file>       write a session as Markdown: all that was said, with rewrites, calls
+        repair [options] <file>       write a clean copy of a damaged session; the session itself is not
+                                      changed
+        export [options] <file>       write a session as Markdown: all messages, with rewrites, tool calls
                                       and ids
         simulate [options]            serve the Messages API on this machine, with a scripted model and a
-                                      true prompt cache
-        start [options]               show a sample session: as its log, as the view a model is shown, and
-                                      as a request
-        tour [options]                see it work: a sample session cleared, compacted, undone and billed
+                                      working prompt cache
+        start [options]               show a sample session three ways: its log, the context of the model,
+                                      and the request
+        tour [options]                see it work: clearing, compaction, undo and cost of a sample session
                                       on a simulated model
         help [command]                print the help of a command
       "
@@ -104,11 +104,11 @@ describe('wrong use is one line and exit code 2', () => {
     ],
     [
       ['sessions', 'bogus'],
-      "tidemark: unknown command 'sessions bogus': it is list, find or delete. See tidemark sessions --help.\n",
+      "tidemark: unknown command 'sessions bogus': expected list, find or delete. See tidemark sessions --help.\n",
     ],
     [
       ['sessions', 'bogus', '--help'],
-      "tidemark: unknown command 'sessions bogus': it is list, find or delete. See tidemark sessions --help.\n",
+      "tidemark: unknown command 'sessions bogus': expected list, find or delete. See tidemark sessions --help.\n",
     ],
     [
       ['sessions', 'find'],
@@ -120,14 +120,14 @@ describe('wrong use is one line and exit code 2', () => {
 })
 
 describe('start', () => {
-  it('shows log, view and request', async () => {
+  it('shows log, context and request', async () => {
     const { code, out, err } = await run(['start'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out.split('\n').filter((line) => /^The /.test(line))).toEqual([
-      'The log      43 records, append-only: nothing in it is ever rewritten',
-      'The view     21 records: what the model is shown next',
-      'The request  11 messages: the view as a model takes it; no rule of the strictest provider broken',
-      'The view',
+      'The log      43 records, append-only: a record is never changed or removed',
+      'The context  21 records that the model sees next',
+      'The request  11 messages: the context as sent to the API; valid for the strictest provider',
+      'The context',
       'The request to claude-sonnet-5-5, 5 tools',
     ])
     expect(Math.max(...out.split('\n').map((line) => [...line].length))).toBeLessThanOrEqual(100)
@@ -137,11 +137,11 @@ describe('start', () => {
     const { out } = await run(['start'], { columns: 60 })
     expect(out.split('\n').filter((line) => [...line].length > 60)).toEqual([])
     expect(out.split('\n').slice(2, 8)).toEqual([
-      'The log      43 records, append-only: nothing in it is ever',
-      '             rewritten',
-      'The view     21 records: what the model is shown next',
-      'The request  11 messages: the view as a model takes it; no',
-      '             rule of the strictest provider broken',
+      'The log      43 records, append-only: a record is never',
+      '             changed or removed',
+      'The context  21 records that the model sees next',
+      'The request  11 messages: the context as sent to the API;',
+      '             valid for the strictest provider',
       '',
     ])
   })
@@ -166,7 +166,7 @@ describe('a failure', () => {
     expect(await run(['start'], broken)).toEqual({
       code: 1,
       out: '',
-      err: 'tidemark: the paper is out (a fault of tidemark; TIDEMARK_DEBUG=1 shows where)\n',
+      err: 'tidemark: the paper is out (a bug in tidemark; TIDEMARK_DEBUG=1 shows the stack)\n',
     })
   })
 

@@ -8,7 +8,7 @@ import {
   viewOf,
 } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { reportSample } from './pages/sample-page.ts'
+import { reportSample } from './commands/start.ts'
 import { readSample } from './sample-session.ts'
 
 const sample = readSample()

@@ -1,4 +1,4 @@
-/** The sample session that comes with the package: a log as any other, read as any other. */
+/** The sample session in the package. It is a log like any other, and is only ever read. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import {
@@ -14,10 +14,9 @@ import {
   type View,
 } from '@tidemark/core'
 
-/** Both `src/` and the built `dist/` stand beside `sample/`. */
+/** Resolves from `src/` and from the built `dist/`: both are beside `sample/`. */
 const SAMPLE = new URL('../sample/login-bug.jsonl', import.meta.url)
 
-/** Where it lies. It is only ever read. */
 export const SAMPLE_PATH: string = fileURLToPath(SAMPLE)
 
 export interface Sample {
@@ -34,8 +33,7 @@ export function readSample(): Sample {
   return { records: [...records, ...end.records], damage: end.damage }
 }
 
-// The next request of a session: the prefix its newest epoch fixed, and the messages of its view.
-
+/** The next request of a session: the prefix of its newest snapshot, and the messages of its context. */
 export function requestOf(session: Session, view: View): Payload {
   const epoch = newestEpoch(session)
   const messages = messagesOf(flatten(view))

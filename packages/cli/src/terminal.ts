@@ -1,24 +1,24 @@
-/** Where a command writes and what it knows of its surroundings: all that a test has to stand in for. */
+/** What a command uses of its process: output, environment, user input, interruption. Tests replace it. */
 import { createInterface } from 'node:readline/promises'
 import picocolors from 'picocolors'
 import type { Colors } from 'picocolors/types.js'
 
 export interface Terminal {
-  /** Standard output: what was asked for. */
+  /** Standard output: the result. */
   write(text: string): void
-  /** Standard error: what a person should know beside it. */
+  /** Standard error: warnings, errors and progress. */
   warn(text: string): void
   readonly env: Readonly<Record<string, string | undefined>>
   readonly isTty: boolean
-  /** Width of the screen; 80 where there is none. */
+  /** Width of the terminal; 80 if there is none. */
   readonly columns: number
   /** Standard error is a terminal: progress may be shown there. */
   readonly isErrorTty?: boolean
-  /** Standard input is a terminal: a person can be asked. */
+  /** Standard input is a terminal: the user can be asked. */
   readonly isInputTty?: boolean
-  /** The person wants it to end: nothing may be left half-written. */
+  /** Aborted by Ctrl-C: the command must end and leave nothing half-written. */
   readonly interrupted?: AbortSignal
-  /** Asks the person; null where nobody is there to answer. */
+  /** Asks the user; null if standard input is not a terminal. */
   ask?(question: string): Promise<string | null>
 }
 
@@ -36,10 +36,20 @@ export function processTerminal(from: NodeJS.Process, interrupted?: AbortSignal)
   }
 }
 
-/** `variable`: what `COLUMNS` says, for a pipe or a file, which have no width of their own. */
+/** `variable`: the value of `COLUMNS`, for a pipe or a file, which have no width. */
 export function columnsOf(screen: number | undefined, variable: string | undefined): number {
   if (screen !== undefined && screen > 0) return screen
   return variable !== undefined && /^[1-9]\d{0,4}$/.test(variable) ? Number(variable) : 80
+}
+
+/** Whether the user answered y or yes; null if nobody can be asked. */
+export async function isYes(question: string, terminal: Terminal): Promise<boolean | null> {
+  const answer = await terminal.ask?.(`${question} [y/N] `)
+  return answer == null ? null : /^y(es)?$/i.test(answer.trim())
+}
+
+export function signalOf({ interrupted }: Terminal): { readonly signal?: AbortSignal } {
+  return interrupted === undefined ? {} : { signal: interrupted }
 }
 
 async function askAt(from: NodeJS.Process, question: string): Promise<string | null> {
@@ -47,7 +57,7 @@ async function askAt(from: NodeJS.Process, question: string): Promise<string | n
   try {
     return await new Promise((answer) => {
       lines.once('close', () => answer(null))
-      // Ctrl-C is no answer either.
+      // Ctrl-C counts as no answer.
       void lines.question(question).then(answer, () => answer(null))
     })
   } finally {
@@ -55,7 +65,7 @@ async function askAt(from: NodeJS.Process, question: string): Promise<string | n
   }
 }
 
-/** `NO_COLOR` says no, `FORCE_COLOR` says yes (`0` and `false` say no), and otherwise a terminal that can gets colours. */
+/** `NO_COLOR` turns colours off, `FORCE_COLOR` on (unless `0` or `false`); otherwise a terminal that can show them gets them. */
 export function wantsColors({ env, isTty }: Pick<Terminal, 'env' | 'isTty'>): boolean {
   if (isSet(env.NO_COLOR)) return false
   if (isSet(env.FORCE_COLOR)) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
@@ -70,9 +80,8 @@ function isSet(value: string | undefined): boolean {
   return value !== undefined && value !== ''
 }
 
-// A line that says how far long work has come: on a terminal alone, after a second, and gone when the work is done.
-
-export interface ProgressLine {
+/** A progress line: shown only on a terminal, after one second, and removed when the work is done. */
+interface ProgressLine {
   show(text: string): void
   clear(): void
 }
@@ -81,7 +90,7 @@ const PATIENCE_MS = 1_000
 const REFRESH_MS = 100
 const CLEAR_LINE = '\r\u001b[2K'
 
-/** `now`: milliseconds of a clock that does not go back. */
+/** `now`: milliseconds of a monotonic clock. */
 export function createProgressLine(terminal: Terminal, now: () => number): ProgressLine {
   const startedAt = now()
   let shownAt: number | null = null

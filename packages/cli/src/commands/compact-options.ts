@@ -1,4 +1,4 @@
-/** What a person may ask of `tidemark compact`, and which wishes do not go together. */
+/** Options of `tidemark compact`, and which of them exclude each other. */
 import type { Terminal } from '../terminal.ts'
 
 export interface CompactChoices {
@@ -36,31 +36,33 @@ const ABOUT_SUMMARIES: readonly (keyof CompactChoices)[] = [
 const CHECKS: readonly Check[] = [
   ({ from, upTo }) =>
     from !== undefined && upTo !== undefined
-      ? '--from and --up-to are two ways to cut: give one of them.'
+      ? '--from and --up-to exclude each other: give one of them.'
       : null,
   ({ dryRun, output }) =>
-    dryRun === true && output !== undefined ? '--dry-run writes nothing: leave it out, or -o.' : null,
+    dryRun === true && output !== undefined ? '--dry-run and -o exclude each other: give one of them.' : null,
   (choices) => {
     const isUndo = choices.undo !== undefined
     const other = isUndo ? ABOUT_SUMMARIES.find((name) => choices[name] !== undefined) : undefined
-    return other === undefined ? null : `--undo takes a compaction back: leave out ${flagOf(other)}.`
+    return other === undefined ? null : `--undo cannot be combined with ${flagOf(other)}.`
   },
   ({ baseUrl, summarizer }) =>
-    baseUrl !== undefined && summarizer === 'local' ? '--base-url is for --summarizer model.' : null,
+    baseUrl !== undefined && summarizer === 'local' ? '--base-url needs --summarizer model.' : null,
   ({ baseUrl }) =>
-    baseUrl !== undefined && !isUrl(baseUrl) ? `--base-url is no http address: ${baseUrl}.` : null,
+    baseUrl !== undefined && !isUrl(baseUrl)
+      ? `--base-url must be an http or https URL, not ${baseUrl}.`
+      : null,
   ({ summarizer, undo }, env) =>
     summarizer === 'model' && undo === undefined && !hasKey(env)
-      ? '--summarizer model needs a key: set ANTHROPIC_API_KEY (for tidemark simulate any text does).'
+      ? '--summarizer model needs a key: set ANTHROPIC_API_KEY (any text for tidemark simulate).'
       : null,
-  ({ instructions }) => (instructions?.trim() === '' ? '--instructions says nothing.' : null),
+  ({ instructions }) => (instructions?.trim() === '' ? '--instructions is empty.' : null),
 ]
 
-/** One sentence on what does not go together; null where all does. */
+/** One sentence on the first conflict; null if there is none. */
 export function wrongChoice(choices: CompactChoices, env: Terminal['env']): string | null {
   for (const check of CHECKS) {
-    const wrong = check(choices, env)
-    if (wrong !== null) return wrong
+    const conflict = check(choices, env)
+    if (conflict !== null) return conflict
   }
   return null
 }

@@ -1,45 +1,49 @@
-/** The commands about past sessions, as arguments and options. */
+/** Every command with its arguments, options and help. Commands that need the simulator or the engine load on demand. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { readSince, SORT_KEYS } from 'tidemark'
-import { renderSample, reportSample } from '../pages/sample-page.ts'
-import { readSample } from '../sample-session.ts'
-import { colorsFor, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import type { CompactChoices } from './compact-options.ts'
 import { type ExportChoices, exportSession } from './export.ts'
 import { type InspectChoices, inspect } from './inspect.ts'
-import { repair } from './repair.ts'
+import { type RepairChoices, repair } from './repair.ts'
 import { deleteSessions, findSessions, listSessions } from './sessions.ts'
+import type { SimulateChoices } from './simulate.ts'
+import { start } from './start.ts'
 
-/** How a command came out, for the process to end with. */
-export interface Outcome {
-  code: number
+/** Each command writes its exit code to `outcome`. */
+export function addCommands(program: Command, terminal: Terminal, outcome: { code: number }): void {
+  for (const add of [
+    addInspect,
+    addCompact,
+    addSessions,
+    addRepair,
+    addExport,
+    addSimulate,
+    addStart,
+    addTour,
+  ])
+    add(program, terminal, outcome)
 }
 
-export function addSessionCommands(program: Command, terminal: Terminal, outcome: Outcome): void {
-  addInspect(program, terminal, outcome)
-  addCompact(program, terminal, outcome)
-  addSessions(program, terminal, outcome)
-  addRepair(program, terminal, outcome)
-  addExport(program, terminal, outcome)
-}
+type AddCommand = typeof addCommands
 
-function addInspect(program: Command, terminal: Terminal, outcome: Outcome): void {
+const addInspect: AddCommand = (program, terminal, outcome) => {
   program
     .command('inspect')
-    .description('show where the context and the money of past sessions went')
+    .description('show what filled the context of past sessions, and what they cost')
     .argument(
       '[paths...]',
-      'files and folders; without any, the newest sessions of Claude Code, Codex and Tidemark',
+      'files and folders; default: the newest sessions of Claude Code, Codex and Tidemark',
     )
     .option(
       '--session <which>',
-      'of several sessions this one: its number in the table, or the beginning of its id',
+      'show only this session: its number in the table, or the beginning of its id',
     )
     .addOption(new Option('--sort <by>', 'order of the table').choices([...SORT_KEYS]))
-    .option('--limit <rows>', 'sessions in the table, 0 for all', wholeNumber)
+    .option('--limit <rows>', 'number of sessions in the table, 0 for all', wholeNumber)
     .option(
       '--since <when>',
-      'only sessions used since then, and totals from that day on: 7d, 12h, 2026-11-01',
+      'only sessions used since then, with totals from that day on: 7d, 12h, 2026-11-01',
       moment,
     )
     .option('--json', 'print one JSON value: { sessions, totals, unreadable, notRead }')
@@ -48,104 +52,36 @@ function addInspect(program: Command, terminal: Terminal, outcome: Outcome): voi
     })
 }
 
-function addSessions(program: Command, terminal: Terminal, outcome: Outcome): void {
-  const sessions = program.command('sessions').description("list, search and delete Tidemark's own sessions")
-  sessions
-    .command('list', { isDefault: true })
-    .description('list them, newest first')
-    .option('--json', 'print one JSON value: { home, sessions }')
-    .action(async (choices: { readonly json?: boolean }) => {
-      outcome.code = await listSessions(choices, terminal)
-    })
-  sessions
-    .command('find')
-    .description('show where they say something')
-    .argument('<text>', 'what to look for; capitals make no difference')
-    .option('--json', 'print one JSON value: { home, matches }')
-    .action(async (text: string, choices: { readonly json?: boolean }) => {
-      outcome.code = await findSessions(text, choices, terminal)
-    })
-  sessions
-    .command('delete')
-    .description('delete them for good, with what belongs to them')
-    .argument('<ids...>', 'whole ids, as the list has them')
-    .option('--yes', 'do not ask')
-    .action(async (ids: readonly string[], choices: { readonly yes?: boolean }) => {
-      outcome.code = await deleteSessions(ids, choices, terminal)
-    })
-}
-
-function addExport(program: Command, terminal: Terminal, outcome: Outcome): void {
-  program
-    .command('export')
-    .description('write a session as Markdown: all that was said, with rewrites, calls and ids')
-    .argument('<file>', 'a session of Tidemark, Claude Code or Codex')
-    .option('-o, --output <file>', 'a new file; without it, standard output')
-    .option('--title <text>', 'the heading; the id of the session without it')
-    .option('--no-redact', 'leave credentials as they are')
-    .option('--json', 'print one JSON value: { records, markdown }, with -o { path, out, records }')
-    .action(async (file: string, choices: ExportChoices) => {
-      outcome.code = await exportSession(file, choices, terminal)
-    })
-}
-
-function addRepair(program: Command, terminal: Terminal, outcome: Outcome): void {
-  program
-    .command('repair')
-    .description('write a clean copy of a damaged session; the session itself is only read')
-    .argument('<file>', 'a session of Tidemark or Claude Code')
-    .requiredOption('-o, --output <file>', 'the copy; nothing is ever overwritten')
-    .option('--json', 'print one JSON value: what was left out, mended and completed')
-    .action(async (file: string, choices: { readonly output: string; readonly json?: boolean }) => {
-      outcome.code = await repair(file, choices, terminal)
-    })
-}
-
-function wholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
-  return Number(text)
-}
-
-function moment(text: string): number {
-  const found = readSince(text, Date.now())
-  if (found === null)
-    throw new InvalidArgumentError('Expected a span as in 7d or 12h, or a day as in 2026-11-01.')
-  return found
-}
-
-// `tidemark compact` as arguments and options.
-
-export function addCompact(program: Command, terminal: Terminal, outcome: { code: number }): void {
+const addCompact: AddCommand = (program, terminal, outcome) => {
   program
     .command('compact')
     .description(
-      'compact a session: shows plan, draft and receipt; -o writes a session that goes on from there',
+      'compact a session: shows plan, draft and receipt; -o writes a new session that continues from there',
     )
     .argument(
       '<file>',
-      'a session of Tidemark, Claude Code or Codex; of these only Tidemark’s own are ever written',
+      'a session of Tidemark, Claude Code or Codex; only Tidemark’s own sessions are ever changed',
     )
-    .option('--at <uuid>', 'as of this record, moved back to where a conversation may be cut')
-    .option('--from <uuid>', 'summarise from this record on, and keep what comes before')
-    .option('--up-to <uuid>', 'summarise what comes before this record, and keep the rest')
-    .option('--instructions <text>', 'what a model that writes the summary should pay attention to')
+    .option('--at <uuid>', 'compact as of this record; moved back to where the conversation may be cut')
+    .option('--from <uuid>', 'summarize from this record on, and keep what comes before')
+    .option('--up-to <uuid>', 'summarize what comes before this record, and keep the rest')
+    .option('--instructions <text>', 'instructions for the model that writes the summary')
     .addOption(
-      new Option('--summarizer <who>', 'who writes the summary').choices(['local', 'model']).default('local'),
+      new Option('--summarizer <which>', 'what writes the summary')
+        .choices(['local', 'model'])
+        .default('local'),
     )
-    .option('--target <tokens>', 'tokens that the conversation may have afterwards', tokenCount)
-    .option('--ledger <tokens>', 'tokens of the ledger of names in use; 1,500 without it', ledgerTokens)
-    .option('--model <name>', 'the model it goes on with; what the log says without it')
+    .option('--target <tokens>', 'size limit of the conversation afterwards', tokenCount)
+    .option('--ledger <tokens>', 'size limit of the list of names in use; default: 1,500', wholeNumber)
+    .option('--model <name>', 'the model that continues the session; default: the one in the log')
     .option('--window <tokens>', 'the context window of that model', tokenCount)
-    .option('--base-url <url>', 'with --summarizer model: where it is asked, such as tidemark simulate')
-    .option(
-      '--session <which>',
-      'of several sessions in a folder this one: its number, or the beginning of its id',
-    )
+    .option('--base-url <url>', 'with --summarizer model: the API to call, such as tidemark simulate')
+    .option('--session <which>', 'if the file is a folder: the session’s number, or the beginning of its id')
     .option('--dry-run', 'write nothing')
-    .option('-o, --output <file>', 'a new session that goes on from there, with all that came before in it')
-    .option('--force', 'with -o: replace a file that is there; with --undo: also where it no longer fits')
-    .option('--undo <id>', 'take this compaction or clearing back instead')
-    .option('--yes', 'do not ask before a session of Tidemark’s own is written')
+    .option('-o, --output <file>', 'write a new session that contains the old one and continues after it')
+    .option('--force', 'with -o: replace an existing file; with --undo: undo even if it no longer fits')
+    .option('--undo <id>', 'undo this compaction or clearing instead')
+    .option('--yes', 'change a session of Tidemark’s own without asking')
     .option('--full', 'show the whole draft')
     .option(
       '--json',
@@ -157,20 +93,120 @@ export function addCompact(program: Command, terminal: Terminal, outcome: { code
     })
 }
 
+const addSessions: AddCommand = (program, terminal, outcome) => {
+  const sessions = program.command('sessions').description("list, search and delete Tidemark's own sessions")
+  sessions
+    .command('list', { isDefault: true })
+    .description('list the sessions, newest first')
+    .option('--json', 'print one JSON value: { home, sessions }')
+    .action(async (choices: { readonly json?: boolean }) => {
+      outcome.code = await listSessions(choices, terminal)
+    })
+  sessions
+    .command('find')
+    .description('search the text of the sessions')
+    .argument('<text>', 'the text to find, in upper or lower case')
+    .option('--json', 'print one JSON value: { home, matches }')
+    .action(async (text: string, choices: { readonly json?: boolean }) => {
+      outcome.code = await findSessions(text, choices, terminal)
+    })
+  sessions
+    .command('delete')
+    .description('delete sessions permanently, with all their files')
+    .argument('<ids...>', 'complete ids, as listed')
+    .option('--yes', 'do not ask')
+    .action(async (ids: readonly string[], choices: { readonly yes?: boolean }) => {
+      outcome.code = await deleteSessions(ids, choices, terminal)
+    })
+}
+
+const addRepair: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('repair')
+    .description('write a clean copy of a damaged session; the session itself is not changed')
+    .argument('<file>', 'a session of Tidemark or Claude Code')
+    .requiredOption('-o, --output <file>', 'the copy; an existing file is never overwritten')
+    .option('--json', 'print one JSON value: what was left out, repaired and completed')
+    .action(async (file: string, choices: RepairChoices) => {
+      outcome.code = await repair(file, choices, terminal)
+    })
+}
+
+const addExport: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('export')
+    .description('write a session as Markdown: all messages, with rewrites, tool calls and ids')
+    .argument('<file>', 'a session of Tidemark, Claude Code or Codex')
+    .option('-o, --output <file>', 'a new file; default: standard output')
+    .option('--title <text>', 'the heading; default: the id of the session')
+    .option('--no-redact', 'do not remove credentials')
+    .option('--json', 'print one JSON value: { records, markdown }, with -o { path, out, records }')
+    .action(async (file: string, choices: ExportChoices) => {
+      outcome.code = await exportSession(file, choices, terminal)
+    })
+}
+
+const addSimulate: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('simulate')
+    .description('serve the Messages API on this machine, with a scripted model and a working prompt cache')
+    .option('--port <number>', 'port to listen on; default: any free port', portNumber)
+    .option(
+      '--script <file>',
+      'a scenario (.yaml, .json), a module (.mjs, .js, .ts) or a name: echo, coder, summariser …',
+    )
+    .option('--window <tokens>', 'one context window for every model', tokenCount)
+    .option('--seed <text>', 'the same seed gives the same ids and signatures')
+    .option('--cached-clearing', 'support cache_edits, which is undocumented and promised by no provider')
+    .option('--host <address>', 'address to listen on; default: 127.0.0.1')
+    .option('--allow-remote', 'with --host: allow other machines to connect, without a key')
+    .option('--json', 'print one line { "url": … } once it listens, and nothing else')
+    .action(async (choices: SimulateChoices) => {
+      const { simulate } = await import('./simulate.ts')
+      outcome.code = await simulate(choices, terminal)
+    })
+}
+
+const addStart: AddCommand = (program, terminal) => {
+  program
+    .command('start')
+    .description('show a sample session three ways: its log, the context of the model, and the request')
+    .option('--json', 'print one JSON value: { session, view, request, findings }')
+    .action((options: { readonly json?: boolean }) => start(options, terminal))
+}
+
+const addTour: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('tour')
+    .description('see it work: clearing, compaction, undo and cost of a sample session on a simulated model')
+    .option('--json', 'print one JSON value: { steps }')
+    .action(async (options: { readonly json?: boolean }) => {
+      const { tour } = await import('./tour.ts')
+      outcome.code = await tour(options, terminal)
+    })
+}
+
+// Values of options.
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
+  return Number(text)
+}
+
 function tokenCount(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of tokens.')
   return Number(text)
 }
 
-function ledgerTokens(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of tokens.')
-  return Number(text)
+function portNumber(text: string): number {
+  const port = Number(text)
+  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Expected a port from 0 to 65535.')
+  return port
 }
 
-// `tidemark start`: what a session looks like, before there is one of your own.
-
-export function start(options: { readonly json?: boolean }, terminal: Terminal): void {
-  const sample = readSample()
-  if (options.json === true) terminal.write(`${JSON.stringify(reportSample(sample), null, 2)}\n`)
-  else terminal.write(renderSample(sample, { colors: colorsFor(terminal), columns: terminal.columns }))
+function moment(text: string): number {
+  const found = readSince(text, Date.now())
+  if (found === null)
+    throw new InvalidArgumentError('Expected a span such as 7d or 12h, or a day such as 2026-11-01.')
+  return found
 }

@@ -1,8 +1,9 @@
 /** `tidemark export`: a session as Markdown, on standard output or in a new file. */
 import { exportLog, exportToFile } from 'tidemark'
 import { count } from '../render/figures.ts'
-import { shown, shownPath } from '../render/text.ts'
+import { shownPath } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
+import { EXIT, printError } from './exit-codes.ts'
 
 export interface ExportChoices {
   readonly output?: string
@@ -12,30 +13,24 @@ export interface ExportChoices {
   readonly json?: boolean
 }
 
-const DONE = 0
-const FAILED = 1
-
 export async function exportSession(
   file: string,
   choices: ExportChoices,
   terminal: Terminal,
 ): Promise<number> {
-  const { output, title, redact = true } = choices
+  const { output, title, redact = true, json = false } = choices
   const options = { redacts: redact, ...(title === undefined ? {} : { title }) }
-  return output === undefined
-    ? toOutput(file, { ...options, json: choices.json === true }, terminal)
-    : toFile(file, { ...options, json: choices.json === true, output }, terminal)
-}
-
-interface Wanted {
-  readonly redacts: boolean
-  readonly title?: string
-  readonly json: boolean
-}
-
-async function toOutput(file: string, { json, ...options }: Wanted, terminal: Terminal): Promise<number> {
+  if (output !== undefined) {
+    const outcome = await exportToFile(file, output, options)
+    if (!outcome.ok) return printError(outcome.message, terminal)
+    const { ok, ...result } = outcome
+    terminal.write(
+      json ? `${JSON.stringify(result)}\n` : `${shownPath(output)}: ${count(outcome.records, 'record')}\n`,
+    )
+    return EXIT.done
+  }
   const log = await exportLog(file, options)
-  if (!log.ok) return refused(log.message, terminal)
+  if (!log.ok) return printError(log.message, terminal)
   const pieces: string[] = []
   for await (const piece of log.pieces) {
     if (terminal.interrupted?.aborted === true) throw new Error('interrupted')
@@ -43,24 +38,5 @@ async function toOutput(file: string, { json, ...options }: Wanted, terminal: Te
     else terminal.write(piece)
   }
   if (json) terminal.write(`${JSON.stringify({ records: log.records, markdown: pieces.join('') })}\n`)
-  return DONE
-}
-
-async function toFile(
-  file: string,
-  { json, output, ...options }: Wanted & { readonly output: string },
-  terminal: Terminal,
-): Promise<number> {
-  const outcome = await exportToFile(file, output, options)
-  if (!outcome.ok) return refused(outcome.message, terminal)
-  const { ok, ...told } = outcome
-  terminal.write(
-    json ? `${JSON.stringify(told)}\n` : `${shownPath(output)}: ${count(outcome.records, 'record')}\n`,
-  )
-  return DONE
-}
-
-function refused(message: string, terminal: Terminal): number {
-  terminal.warn(`tidemark: ${shown(message)}\n`)
-  return FAILED
+  return EXIT.done
 }

@@ -81,7 +81,7 @@ describe('several sessions', () => {
       app                1      2   90.1k  33.3%  $0.08
       srv/shop           1      2   90.1k  33.3%      ?
 
-      To look into one: the same command with --session NUMBER, or with its id.
+      To see one session, add --session NUMBER or --session ID.
       "
     `)
   })
@@ -91,7 +91,7 @@ describe('several sessions', () => {
     const rows = out.split('\n')
     expect(rows[0]).toBe('Sessions                            3 sessions, 5 calls, $0.69, 44.4% cache hits')
     expect(rows[2]?.slice(0, 40).trimEnd()).toBe('1  2026-03-09 09:00  shop     opus-4-5')
-    expect(rows[3]).toBe('… and 2 sessions more, counted below (--limit 0 lists all)')
+    expect(rows[3]).toBe('… and 2 more sessions, included in the totals (--limit 0 lists all)')
   })
 
   it.each([
@@ -244,7 +244,7 @@ describe('a folder without sessions', () => {
     const text = await run([alpha, '--since', '2999-01-01'])
     const json = await run([alpha, '--since', '2999-01-01', '--json'])
     expect([text.code, text.err]).toEqual([json.code, json.err])
-    expect(text.err).toMatch(/^tidemark: no session that was used since then in .*\n$/)
+    expect(text.err).toMatch(/^tidemark: no session used since then in .*\n$/)
     expect(JSON.parse(json.out).sessions).toEqual([])
   })
 })
@@ -319,7 +319,7 @@ describe('wrong use is one line and exit code 2', () => {
     [['--limit', '-1'], "option '--limit <rows>' argument '-1' is invalid. Expected a whole number."],
     [
       ['--since', 'yesterday'],
-      "option '--since <when>' argument 'yesterday' is invalid. Expected a span as in 7d or 12h, or a day as in 2026-11-01.",
+      "option '--since <when>' argument 'yesterday' is invalid. Expected a span such as 7d or 12h, or a day such as 2026-11-01.",
     ],
   ])('%j', async (args, message) => {
     expect(await run(args)).toEqual({
@@ -365,8 +365,8 @@ describe('a log that broke off', () => {
     const lines = out.split('\n')
     expect(lines.slice(3, 7)).toEqual([
       '',
-      '! the gzip data ends early: nothing behind this could be read. All figures are',
-      '  of the part before it',
+      '! the gzip data ends early: nothing behind this could be read. All figures cover',
+      '  only the part before it',
       '',
     ])
     expect(out.match(/the gzip data ends early/g)).toHaveLength(2)
@@ -375,7 +375,7 @@ describe('a log that broke off', () => {
   it('says so on top of a table', async () => {
     const { out } = await run([alpha, broken])
     expect(out.split('\n').slice(0, 3)).toEqual([
-      '! 1 session broke off and is counted as far as it could be read: broken.jsonl.gz',
+      '! 1 session is incomplete; only its readable part is counted: broken.jsonl.gz',
       '',
       expect.stringMatching(/^Sessions /),
     ])

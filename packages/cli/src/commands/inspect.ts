@@ -1,14 +1,17 @@
-/** `tidemark inspect`: where the context and the money of past sessions went. */
+/** `tidemark inspect`: finds the logs, reads them, and shows a page, a table or JSON. */
+import { basename } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core'
 import {
   chooseSession,
   defaultPlaces,
+  findDefaultLogs,
+  findNamedLogs,
   type Inspection,
-  type InspectProgress,
   inspectFiles,
   type NamedLog,
   redactAll,
+  rowMeant,
   type SessionReport,
   type SortKey,
   since,
@@ -21,16 +24,22 @@ import { sessionsPage } from '../pages/sessions-page.ts'
 import { bytes } from '../render/figures.ts'
 import { screenFor } from '../render/screen.ts'
 import { shown, shownPath } from '../render/text.ts'
-import { createProgressLine, type Terminal } from '../terminal.ts'
-import { type FindChoices, limited, namedLogs, newestLogs, ROWS, signalOf } from './find-sessions.ts'
+import { createProgressLine, signalOf, type Terminal } from '../terminal.ts'
+import { printUnreadable } from './exit-codes.ts'
 
-export interface InspectChoices extends FindChoices {
-  readonly json?: boolean
+export interface InspectChoices {
+  /** Sessions in the table; 0 for all. */
+  readonly limit?: number
+  /** Milliseconds since 1970. */
+  readonly since?: number
+  /** The session to show: its number, or the beginning of its id. */
+  readonly session?: string
   readonly sort?: SortKey
+  readonly json?: boolean
 }
 
-const DONE = 0
-const FAILED = 1
+/** Rows of the table by default. */
+const ROWS = 20
 
 export async function inspect(
   paths: readonly string[],
@@ -41,24 +50,79 @@ export async function inspect(
     paths.length === 0 ? await newestLogs(choices, terminal) : await namedLogs(paths, choices, terminal)
   const inspection = await inspected(found.logs, terminal)
   const unreadable = [...found.unreadable, ...inspection.unreadable]
-  for (const { why } of unreadable) terminal.warn(`tidemark: ${shown(why)}\n`)
+  const code = printUnreadable(unreadable, terminal)
   const sessions = arranged(inspection.sessions, choices)
-  const code = unreadable.length > 0 ? FAILED : DONE
-  const showing = { choices, terminal, left: found.left, sinceDay: dayOf(choices, terminal) }
+  const showing = { terminal, left: found.left, sinceDay: dayOf(choices, terminal) }
   if (choices.session !== undefined) {
     const rows = found.isById === true ? 0 : sessions.length
-    return showChosen(sessions, choices.session, { ...showing, rows, code })
+    const chosen = chooseSession(sessions, choices.session, rows)
+    if (!chosen.ok) throw new TidemarkError('not-a-session', `${shown(chosen.why)}.`)
+    const only = [chosen.report]
+    if (choices.json === true) writeJson(only, { ...showing, sessions: only, unreadable: [], left: 0 })
+    else terminal.write(sessionPage(chosen.report, screenFor(terminal), showing.sinceDay))
+    return code
   }
   if (choices.json === true)
     writeJson(limited(sessions, choices.limit ?? 0), { ...showing, sessions, unreadable })
-  if (sessions.length === 0 && unreadable.length === 0) throw nothingFound(paths, showing)
-  if (choices.json !== true) showAll(sessions, showing)
+  if (sessions.length === 0 && unreadable.length === 0) throw nothingFound(paths, choices, terminal)
+  if (choices.json !== true) writePage(sessions, choices.limit ?? ROWS, showing)
   return code
 }
 
-/** The day from which on totals are counted. */
-function dayOf({ since: moment }: InspectChoices, terminal: Terminal): string | null {
-  return moment === undefined ? null : screenFor(terminal).moments.day(new Date(moment).toISOString())
+interface FoundSessions {
+  readonly logs: readonly NamedLog[]
+  readonly unreadable: readonly Unreadable[]
+  /** How many more there are. */
+  readonly left: number
+  /** Selected by the beginning of an id, so they have no row numbers. */
+  readonly isById?: boolean
+}
+
+async function namedLogs(
+  paths: readonly string[],
+  choices: InspectChoices,
+  terminal: Terminal,
+): Promise<FoundSessions> {
+  const { logs, unreadable } = await findNamedLogs(paths, terminal.interrupted)
+  return { logs: touchedSince(logs, choices.since), unreadable, left: 0 }
+}
+
+/** Logs in the folders of the known programs. Without a date only the newest are read: there may be thousands. */
+async function newestLogs(choices: InspectChoices, terminal: Terminal): Promise<FoundSessions> {
+  const places = defaultPlaces(terminal.env)
+  const { logs, problems } = await findDefaultLogs(signalOf(terminal), places)
+  const named = touchedSince(
+    logs.map((log) => ({ ...log, file: log.path })),
+    choices.since,
+  )
+  const rows = limited(named, choices.since === undefined ? (choices.limit ?? ROWS) : 0)
+  const meant = meantById(named, rows.length, choices)
+  const read = meant ?? rows
+  const unreadable = problems.map(({ path, message }) => ({ file: path, why: message }))
+  return { logs: read, unreadable, left: named.length - read.length, isById: meant !== null }
+}
+
+/** A log is named after its session, so a session requested by id need not be among the newest. */
+function meantById(
+  logs: readonly NamedLog[],
+  rows: number,
+  { session }: InspectChoices,
+): readonly NamedLog[] | null {
+  if (session === undefined || rowMeant(session, rows) !== null) return null
+  // Codex puts the time before the id.
+  const idIn = (path: string) => basename(path).replace(/^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-/, '')
+  const meant = logs.filter(({ path }) => idIn(path).startsWith(session))
+  return meant.length === 0 ? null : meant
+}
+
+/** A file that was not modified since then contains nothing newer. */
+function touchedSince(logs: readonly NamedLog[], moment: number | undefined): readonly NamedLog[] {
+  return moment === undefined ? logs : logs.filter(({ modifiedMs }) => modifiedMs >= moment)
+}
+
+/** The first `most` items; 0 for all. */
+function limited<T>(items: readonly T[], most: number): readonly T[] {
+  return most === 0 ? items : items.slice(0, most)
 }
 
 async function inspected(logs: readonly NamedLog[], terminal: Terminal): Promise<Inspection> {
@@ -68,15 +132,14 @@ async function inspected(logs: readonly NamedLog[], terminal: Terminal): Promise
     return await inspectFiles(logs, {
       ...signalOf(terminal),
       ...(zone === undefined ? {} : { timeZone: zone }),
-      onProgress: (progress) => line.show(progressText(progress)),
+      onProgress: ({ file, number, of, readBytes, totalBytes }) =>
+        line.show(
+          `reading ${number} of ${of}: ${bytes(readBytes)} of ${bytes(totalBytes)}  ${shownPath(file)}`,
+        ),
     })
   } finally {
     line.clear()
   }
-}
-
-function progressText({ file, number, of, readBytes, totalBytes }: InspectProgress): string {
-  return `reading ${number} of ${of}: ${bytes(readBytes)} of ${bytes(totalBytes)}  ${shownPath(file)}`
 }
 
 function arranged(sessions: readonly SessionReport[], choices: InspectChoices): readonly SessionReport[] {
@@ -84,32 +147,20 @@ function arranged(sessions: readonly SessionReport[], choices: InspectChoices): 
   return choices.sort === undefined ? kept : sortReports(kept, choices.sort)
 }
 
+/** The first day that totals include. */
+function dayOf({ since: moment }: InspectChoices, terminal: Terminal): string | null {
+  return moment === undefined ? null : screenFor(terminal).moments.day(new Date(moment).toISOString())
+}
+
 interface Showing {
-  readonly choices: InspectChoices
   readonly terminal: Terminal
-  /** Sessions that were found and not read. */
+  /** Sessions found but not read. */
   readonly left: number
   readonly sinceDay: string | null
 }
 
-interface Choosing extends Showing {
-  /** How many of them have a number. */
-  readonly rows: number
-  readonly code: number
-}
-
-function showChosen(sessions: readonly SessionReport[], wanted: string, choosing: Choosing): number {
-  const { choices, terminal, sinceDay, rows, code } = choosing
-  const chosen = chooseSession(sessions, wanted, rows)
-  if (!chosen.ok) throw new TidemarkError('not-a-session', `${shown(chosen.why)}.`)
-  const only = [chosen.report]
-  if (choices.json === true) writeJson(only, { ...choosing, sessions: only, unreadable: [], left: 0 })
-  else terminal.write(sessionPage(chosen.report, screenFor(terminal), sinceDay))
-  return code
-}
-
 interface JsonContext extends Showing {
-  /** What the totals are of: all that was read, shown or not. */
+  /** The sessions that totals cover: all that were read, listed or not. */
   readonly sessions: readonly SessionReport[]
   readonly unreadable: readonly Unreadable[]
 }
@@ -120,21 +171,22 @@ function writeJson(listed: readonly SessionReport[], context: JsonContext): void
   terminal.write(`${JSON.stringify(redactAll(value))}\n`)
 }
 
-function showAll(sessions: readonly SessionReport[], { choices, terminal, left, sinceDay }: Showing): void {
+function writePage(
+  sessions: readonly SessionReport[],
+  rows: number,
+  { terminal, left, sinceDay }: Showing,
+): void {
   const [only] = sessions
   const screen = screenFor(terminal)
   if (only === undefined) return
   if (sessions.length === 1 && left === 0) terminal.write(sessionPage(only, screen, sinceDay))
-  else {
-    const view = { rows: choices.limit ?? ROWS, left, sinceDay, isWatched: terminal.isTty }
-    terminal.write(sessionsPage(sessions, view, screen))
-  }
+  else terminal.write(sessionsPage(sessions, { rows, left, sinceDay, isWatched: terminal.isTty }, screen))
 }
 
-function nothingFound(paths: readonly string[], { choices, terminal }: Showing): TidemarkError {
-  const looked = paths.length === 0 ? defaultPlaces(terminal.env).map(({ folder }) => folder) : paths
-  const where = looked.map((path) => shownPath(path)).join(', ')
-  const when = choices.since === undefined ? '' : ' that was used since then'
+function nothingFound(paths: readonly string[], choices: InspectChoices, terminal: Terminal): TidemarkError {
+  const searched = paths.length === 0 ? defaultPlaces(terminal.env).map(({ folder }) => folder) : paths
+  const where = searched.map((path) => shownPath(path)).join(', ')
+  const when = choices.since === undefined ? '' : ' used since then'
   return new TidemarkError(
     'not-a-session',
     `no session${when} in ${where}. Name a file or a folder: tidemark inspect FILE.`,

@@ -51,7 +51,7 @@ it('writes a clean copy and says what it left out', async () => {
     err: '',
   })
   expect(readFileSync(log, 'utf8')).toBe(before)
-  expect((await run([out, '-o', join(folder, 'again.jsonl')])).out).toContain('nothing was wrong with it')
+  expect((await run([out, '-o', join(folder, 'again.jsonl')])).out).toContain('no damage found')
 })
 
 it('with --json prints one value', async () => {

@@ -3,32 +3,22 @@ import { type Repaired, redactAll, repairLog } from 'tidemark'
 import { count } from '../render/figures.ts'
 import { screenFor } from '../render/screen.ts'
 import { shown, shownPath } from '../render/text.ts'
-import type { Terminal } from '../terminal.ts'
+import { signalOf, type Terminal } from '../terminal.ts'
+import { EXIT, printError } from './exit-codes.ts'
 
 export interface RepairChoices {
   readonly output: string
   readonly json?: boolean
 }
 
-const DONE = 0
-const FAILED = 1
-
 export async function repair(file: string, choices: RepairChoices, terminal: Terminal): Promise<number> {
-  const { interrupted } = terminal
-  const outcome = await repairLog(
-    file,
-    choices.output,
-    interrupted === undefined ? {} : { signal: interrupted },
-  )
-  if (!outcome.ok) {
-    terminal.warn(`tidemark: ${shown(outcome.message)}\n`)
-    return FAILED
-  }
-  const { ok, ...told } = outcome
+  const outcome = await repairLog(file, choices.output, signalOf(terminal))
+  if (!outcome.ok) return printError(outcome.message, terminal)
+  const { ok, ...result } = outcome
   terminal.write(
-    choices.json === true ? `${JSON.stringify(redactAll(told))}\n` : `${repairedText(outcome, terminal)}\n`,
+    choices.json === true ? `${JSON.stringify(redactAll(result))}\n` : `${repairedText(outcome, terminal)}\n`,
   )
-  return DONE
+  return EXIT.done
 }
 
 const MOST = 20
@@ -38,7 +28,7 @@ function repairedText(repaired: Repaired, terminal: Terminal): string {
   const { leftOut, mended, completed } = repaired
   const lines = [
     ...leftOut.map(({ line, why }) => `line ${line} left out: ${shown(why)}`),
-    ...mended.map(({ line, what }) => `line ${line} mended: ${shown(what)}`),
+    ...mended.map(({ line, what }) => `line ${line} repaired: ${shown(what)}`),
   ]
   const rest = lines.length - MOST
   return [
@@ -46,8 +36,8 @@ function repairedText(repaired: Repaired, terminal: Terminal): string {
     ...lines.slice(0, MOST).map((line) => `  ${line}`),
     ...(rest > 0 ? [colors.dim(`  ${symbols.more} and ${rest} more (--json lists them all)`)] : []),
     ...(completed.length > 0
-      ? [`  ${count(completed.length, 'tool call')} without an answer got one that says so`]
+      ? [`  ${count(completed.length, 'tool call')} without a result got a placeholder result`]
       : []),
-    ...(lines.length + completed.length === 0 ? ['  nothing was wrong with it'] : []),
+    ...(lines.length + completed.length === 0 ? ['  no damage found'] : []),
   ].join('\n')
 }

@@ -47,7 +47,7 @@ describe('list', () => {
   it('is what the bare command does', async () => {
     const { code, out } = await run([])
     const rows = out.trimEnd().split('\n')
-    expect([code, rows[0]]).toEqual([0, 'id     last used         records   size  damaged  begins'])
+    expect([code, rows[0]]).toEqual([0, 'id     last used         records   size  damaged  first prompt'])
     expect(
       rows
         .slice(1)
@@ -77,7 +77,7 @@ describe('list', () => {
 describe('find', () => {
   it('shows who says it, and where', async () => {
     expect((await run(['find', 'LOGIN'])).out).toBe(
-      ['id     line  who     says', 'login     2  person  Please see to the login.', ''].join('\n'),
+      ['id     line  author  text', 'login     2  person  Please see to the login.', ''].join('\n'),
     )
   })
 
@@ -85,7 +85,7 @@ describe('find', () => {
     expect(await run(['find', 'nothing'])).toEqual({
       code: 0,
       out: '',
-      err: `No session in ${home} says that.\n`,
+      err: `No session in ${home} contains that text.\n`,
     })
   })
 })
@@ -95,7 +95,7 @@ describe('delete', () => {
     expect(await run(['delete', 'login'])).toEqual({
       code: 1,
       out: '',
-      err: 'tidemark: 1 session would be deleted for good: say so with --yes.\n',
+      err: 'tidemark: 1 session would be deleted permanently: confirm with --yes.\n',
     })
     expect(isThere('login')).toBe(true)
   })
@@ -125,7 +125,7 @@ describe('delete', () => {
     expect([code, isThere('login'), asked]).toEqual([
       isGone ? 0 : 1,
       !isGone,
-      ['Delete 1 session for good (login)? [y/N] '],
+      ['Delete 1 session permanently (login)? [y/N] '],
     ])
   })
 
@@ -141,7 +141,7 @@ describe('delete', () => {
     expect(await run(['delete', 'login', '../x', '--yes'])).toEqual({
       code: 1,
       out: '',
-      err: 'tidemark: "../x" is no session id; nothing was deleted.\n',
+      err: 'tidemark: "../x" is not a session id; nothing was deleted.\n',
     })
     expect(isThere('login')).toBe(true)
   })

@@ -1,6 +1,7 @@
-/** The simulator as a command: serves until it is interrupted, with a line for each request. */
+/** `tidemark simulate`: serves the simulated Messages API until interrupted, and prints a line for each request. */
 import { lineOf, loadScript, type Script, serveSimulator } from '@tidemark/simulator'
 import type { Terminal } from '../terminal.ts'
+import { EXIT } from './exit-codes.ts'
 
 export interface SimulateChoices {
   readonly port?: number
@@ -13,9 +14,7 @@ export interface SimulateChoices {
   readonly json?: boolean
 }
 
-const FAILED = 1
-const DONE = 0
-/** A moment before the first byte: requests that are sent together then overlap, as they do at a provider. */
+/** Delay before the first byte: requests sent together then overlap, as they do at a provider. */
 const FIRST_BYTE_MS = 5
 
 export async function simulate(choices: SimulateChoices, terminal: Terminal): Promise<number> {
@@ -23,7 +22,7 @@ export async function simulate(choices: SimulateChoices, terminal: Terminal): Pr
   const loaded = await loadScript(choices.script ?? 'echo')
   if (!loaded.ok) {
     terminal.warn(`tidemark: ${loaded.message}\n`)
-    return FAILED
+    return EXIT.failed
   }
   const served = await serveSimulator({
     script: loaded.script satisfies Script,
@@ -38,14 +37,14 @@ export async function simulate(choices: SimulateChoices, terminal: Terminal): Pr
   )
   await interruption(terminal)
   await served.close()
-  return DONE
+  return EXIT.done
 }
 
 function greeting(url: string, choices: SimulateChoices): string {
   return [
-    `The Messages API is simulated at ${url} (model: ${choices.script ?? 'echo'}). Ctrl-C ends it.`,
+    `The Messages API is simulated at ${url} (script: ${choices.script ?? 'echo'}). Press Ctrl-C to stop.`,
     `  ANTHROPIC_BASE_URL=${url} ANTHROPIC_API_KEY=any your-agent`,
-    `  ${url}/_simulator/requests   each request, what its cache did and what it cost`,
+    `  ${url}/_simulator/requests   every request, with its cache use and cost`,
     '',
     '',
   ].join('\n')

@@ -18,7 +18,7 @@ async function run(args: readonly string[]): Promise<{ code: number; out: string
   return { code: await main(args, terminal), out, err }
 }
 
-interface Told {
+interface TourJson {
   readonly steps: readonly {
     readonly kind: string
     readonly text: string
@@ -27,31 +27,33 @@ interface Told {
 }
 
 describe('tidemark tour', () => {
-  it('shows a session inspected, cleared, broken, compacted both ways, undone and billed', async () => {
+  it('shows inspection, clearing, cache breaks, both ways to compact, undo and cost', async () => {
     const { code, out, err } = await run(['tour'])
     expect([code, err]).toEqual([0, ''])
     const words = [
       'Context over time',
-      'cleared',
+      'Cleared 17 old tool results:',
+      'tokens re-cached',
+      'Pays for itself in 6 calls.',
       'Cache broke',
-      'plan:',
-      'draft:',
-      'compacted by the model',
-      'undone: the next request is byte for byte what it was',
-      'compacted without a model',
-      'saved by the cache',
+      'Plan: summarize',
+      'Draft:',
+      'Compacted by the model',
+      'Undone: the next request is byte for byte the same as before.',
+      'Compacted without a model',
+      'The prompt cache saved',
     ]
     expect(words.filter((word) => !out.replace(/\s+/g, ' ').includes(word))).toEqual([])
     expect(out.split('\n').filter((line) => line.length > 100)).toEqual([])
   })
 
-  it('as JSON is one value, with the money', async () => {
+  it('as JSON is one value, with the cost', async () => {
     const { code, out, err } = await run(['tour', '--json'])
     expect([code, err]).toEqual([0, ''])
-    const { steps }: Told = JSON.parse(out)
+    const { steps }: TourJson = JSON.parse(out)
     const money = steps.at(-1)?.data?.money as { readonly spent: { readonly total: number } }
     expect(money.spent.total).toBeGreaterThan(0)
-    expect(steps.filter(({ text }) => text.startsWith('halted'))).toEqual([])
+    expect(steps.filter(({ text }) => text.startsWith('Stopped'))).toEqual([])
     expect(steps.find(({ data }) => data?.isSame !== undefined)?.data?.isSame).toBe(true)
   })
 })

@@ -1,5 +1,4 @@
-/** A compaction on one page: plan, draft, receipt; and what became of it. */
-
+/** The page of a compaction: plan, draft, receipt, and where it was written. */
 import type { TurnEvent } from '@tidemark/core'
 import type { CompactionPreview, CompactionReport, Portion, UndoReport } from 'tidemark'
 import { count, dollars, limit, tokens, whole } from '../render/figures.ts'
@@ -20,32 +19,27 @@ export function compactPage(
   return `${stacked(blocks).join('\n')}\n`
 }
 
-/** Where it went. */
+/** Where the result goes. `why` it is a dry run, if that was not requested. */
 export type Went =
   | { readonly kind: 'in-place' | 'copy'; readonly path: string }
   | { readonly kind: 'dry'; readonly why: string | null }
 
-export interface FooterSetting {
-  readonly mode: Went
-  readonly screen: Screen
-}
-
-export function footer({ id }: CompactionReport, { mode, screen }: FooterSetting): string {
-  const words =
+export function footer({ id }: CompactionReport, mode: Went, screen: Screen): string {
+  const text =
     mode.kind === 'dry'
       ? dryWords(mode.why)
-      : `Written to ${shownPath(mode.path)}. tidemark compact ${shownPath(mode.path)} --undo ${id} takes it back.`
-  return `\n${wrap(words, screen.columns).map(screen.colors.bold).join('\n')}\n`
+      : `Written to ${shownPath(mode.path)}. To undo: tidemark compact ${shownPath(mode.path)} --undo ${id}`
+  return `\n${wrap(text, screen.columns).map(screen.colors.bold).join('\n')}\n`
 }
 
-export function dryWords(why: string | null): string {
+function dryWords(why: string | null): string {
   const because = why === null ? '' : `: ${why}`
-  return `Dry run${because}. Nothing was written; -o FILE writes a session that goes on from here.`
+  return `Dry run${because}. Nothing was written; -o FILE writes a new session that continues from here.`
 }
 
-// What a compaction takes out, keeps and brings back, what it costs, and when that has paid.
+// The plan: what is summarized, kept and re-attached, the cost, and after how many calls it pays for itself.
 
-export function planLines(preview: CompactionPreview, screen: Screen): readonly string[] {
+function planLines(preview: CompactionPreview, screen: Screen): readonly string[] {
   const { plan, model, window } = preview
   const size = window === null ? 'window not known' : `window ${limit(window)}`
   return [
@@ -54,21 +48,21 @@ export function planLines(preview: CompactionPreview, screen: Screen): readonly 
     ...cutNotes(preview).flatMap((note) => wrap(note, screen.columns, '  ')),
     '',
     heading('Plan', FORMS[plan.form], screen),
-    row('goes', plan.goes, { aside: 'replaced by the summary', screen }),
-    row('stays', plan.stays, { aside: 'word for word', screen }),
+    row('summarized', plan.goes, 'replaced by the summary', screen),
+    row('kept', plan.stays, 'word for word', screen),
     ...(plan.unanswered.records > 0
-      ? [row('not answered', plan.unanswered, { aside: 'stays, last of all', screen })]
+      ? [row('unanswered', plan.unanswered, 'kept, moved to the end', screen)]
       : []),
-    row('comes back', plan.comesBack, { aside: comingBack(preview), screen }),
+    row('re-attached', plan.comesBack, comingBack(preview), screen),
     ...price(preview),
     ...remarks(preview).flatMap((remark) => wrap(remark, screen.columns, '  ').map(screen.colors.dim)),
   ]
 }
 
-const FORMS = { full: 'all of it', from: 'from a record on', up_to: 'up to a record' } as const
+const FORMS = { full: 'whole conversation', from: 'from a record on', up_to: 'up to a record' } as const
 
 function sizes({ tokensBefore, tokensAfter, plan }: CompactionPreview, { colors, symbols }: Screen): string {
-  const aim = plan.target === null ? '' : colors.dim(`  may have ${limit(plan.target)}`)
+  const aim = plan.target === null ? '' : colors.dim(`  target ${limit(plan.target)}`)
   return `  ${tokens(tokensBefore)} ${symbols.arrow} ${colors.bold(`${tokens(tokensAfter)} tokens`)}${aim}`
 }
 
@@ -77,7 +71,7 @@ function cutNotes({ movedFrom, at, recordsAfter, plan }: CompactionPreview): rea
     movedFrom === null
       ? []
       : [
-          `The cut was moved back from ${shown(movedFrom)} to ${shown(at ?? '')}, so that no call is parted from its result.`,
+          `The cut was moved back from ${shown(movedFrom)} to ${shown(at ?? '')}, so that no tool call is separated from its result.`,
         ]
   const later =
     recordsAfter === 0
@@ -88,12 +82,7 @@ function cutNotes({ movedFrom, at, recordsAfter, plan }: CompactionPreview): rea
 
 const NAME = 14
 
-interface RowSetting {
-  readonly aside: string
-  readonly screen: Screen
-}
-
-function row(name: string, { records, tokens: size }: Portion, { aside, screen }: RowSetting): string {
+function row(name: string, { records, tokens: size }: Portion, aside: string, screen: Screen): string {
   const figures = right(whole(records), 8) + right(tokens(size), 9)
   return `  ${left(name, NAME)}${figures}  ${records === 0 ? '' : screen.colors.dim(aside)}`.trimEnd()
 }
@@ -108,13 +97,13 @@ function comingBack({ receipt }: CompactionPreview): string {
 }
 
 function price({ price: found }: CompactionPreview): readonly string[] {
-  if (found === null) return [`  ${left('price', NAME)}not known`]
+  if (found === null) return [`  ${left('cost', NAME)}not known`]
   const { costUsd, breakEvenCalls } = found
   const pays =
     breakEvenCalls === null
       ? 'does not pay for itself'
       : `pays for itself after ${count(breakEvenCalls, 'call')}`
-  return [`  ${left('price', NAME)}${dollars(costUsd)}, ${pays}`]
+  return [`  ${left('cost', NAME)}${dollars(costUsd)}, ${pays}`]
 }
 
 function remarks({ prefixTokens, session, notes, plan }: CompactionPreview): readonly string[] {
@@ -122,23 +111,23 @@ function remarks({ prefixTokens, session, notes, plan }: CompactionPreview): rea
     prefixTokens === 0
       ? []
       : [
-          `About ${tokens(prefixTokens)} of each request are not in the log (system prompt, tools) and come on top.`,
+          `About ${tokens(prefixTokens)} tokens of each request (system prompt, tools) are not in the log and come on top.`,
         ]
   const history =
     session.records <= plan.goes.records
       ? []
       : [
-          `The summary answers for all ${count(session.records, 'record')} of the session (${tokens(session.tokens)}), those compacted before included.`,
+          `The summary covers all ${count(session.records, 'record')} of the session (${tokens(session.tokens)} tokens), including those compacted before.`,
         ]
   return [...prefix, ...history, ...notes.map((note) => `Note: ${shown(note)}`)]
 }
 
-// The draft of a summary, line by line as the model will read it.
+// The draft of the summary, as the model will read it.
 
-/** Lines that are shown unless all are asked for. */
+/** Lines shown without `--full`. */
 const MOST_LINES = 40
 
-export function draftLines(preview: CompactionPreview, screen: Screen, isFull: boolean): readonly string[] {
+function draftLines(preview: CompactionPreview, screen: Screen, isFull: boolean): readonly string[] {
   const { summary } = preview
   const lines = summary.trimEnd().split('\n')
   const more = isFull ? 0 : Math.max(0, lines.length - MOST_LINES)
@@ -155,34 +144,34 @@ export function draftLines(preview: CompactionPreview, screen: Screen, isFull: b
   ]
 }
 
-/** Why no model wrote a summary that one was asked for. */
+/** Why the summary was written without the model that was requested. */
 export function fallbackWords({ trace, fallbackReason }: CompactionPreview): string {
   const last = trace.findLast(
     ({ tier, outcome }) => tier === 'summary' && outcome !== 'accepted' && outcome !== 'skipped',
   )
   const why = shown(last?.why ?? fallbackReason ?? '')
-  return `No model wrote the summary (${why}): it was made without one.`
+  return `The model did not write the summary (${why}): it was written without a model.`
 }
 
 function by({ summarizer, model }: CompactionPreview): string {
-  if (summarizer === 'local') return 'made without a model'
+  if (summarizer === 'local') return 'written without a model'
   return summarizer === 'block' ? 'by the provider' : `by ${shown(model)}`
 }
 
-/** Unable to drive the terminal, its indent kept. */
+/** Made safe for the terminal; its indent is kept. */
 function plain(line: string): string {
   const indent = /^[ \t]*/.exec(line)?.[0] ?? ''
   return `${indent.replaceAll('\t', '  ')}${shown(line)}`
 }
 
-// The receipt of a compaction: what left, what is no longer said anywhere, and where it can be read.
+// The receipt: what left the context, what is no longer in it anywhere, and what can be retrieved.
 
 type Losses = CompactionPreview['receipt']['lost']
 type Kind = 'files' | 'userMessages' | 'errors' | 'identifiers'
 
 const KINDS: readonly (readonly [Kind, string, string])[] = [
   ['files', 'file', 'files'],
-  ['userMessages', 'message of yours', 'messages of yours'],
+  ['userMessages', 'user message', 'user messages'],
   ['errors', 'error', 'errors'],
   ['identifiers', 'name', 'names'],
 ]
@@ -190,15 +179,15 @@ const KINDS: readonly (readonly [Kind, string, string])[] = [
 const MOST = 4
 const NAME_RECEIPT = 22
 
-export function receiptLines({ receipt }: CompactionPreview, screen: Screen): readonly string[] {
+function receiptLines({ receipt }: CompactionPreview, screen: Screen): readonly string[] {
   const { summarised, kept, carried, lost, retrievable } = receipt
   const lines = KINDS.flatMap((kind) => lossLine(kind, lost, screen))
   return [
-    heading('Receipt', `${count(retrievable.length, 'record')} can be read again by id`, screen),
-    `  summarised ${count(summarised.length, 'record')}, kept ${count(kept.length, 'record')}, brought back ${count(carried.length, 'thing')}`,
+    heading('Receipt', `${count(retrievable.length, 'record')} can be retrieved by id`, screen),
+    `  summarized ${count(summarised.length, 'record')}, kept ${count(kept.length, 'record')}, re-attached ${count(carried.length, 'item')}`,
     ...(lines.length === 0
-      ? ['  nothing that it should hold is lost']
-      : ['  no longer said anywhere:', ...lines]),
+      ? ['  no file, user message, error or name was lost']
+      : ['  no longer in the context:', ...lines]),
   ]
 }
 
@@ -212,25 +201,22 @@ function lossLine(
   if (amount === 0) return []
   const named = texts.slice(0, MOST).map(({ text }) => cutEnd(shown(text), 40, screen.symbols.more))
   const rest = amount > named.length ? ` ${screen.symbols.more}` : ''
-  const words = cutEnd(`${named.join(', ')}${rest}`, screen.columns - NAME_RECEIPT - 4, screen.symbols.more)
-  return [`    ${left(count(amount, one, many), NAME_RECEIPT)}${screen.colors.dim(words)}`]
+  const listed = cutEnd(`${named.join(', ')}${rest}`, screen.columns - NAME_RECEIPT - 4, screen.symbols.more)
+  return [`    ${left(count(amount, one, many), NAME_RECEIPT)}${screen.colors.dim(listed)}`]
 }
-
-// What it came to that an act was taken back.
 
 export function undoPage(
   { id, kind, tokensBefore, tokensAfter }: UndoReport,
-  { mode, screen }: FooterSetting,
+  mode: Went,
+  screen: Screen,
 ): string {
   const what = kind === 'compact' ? 'compaction' : 'clearing'
   const sizes = `${tokens(tokensBefore)} ${screen.symbols.arrow} ${tokens(tokensAfter)} tokens`
   const where = mode.kind === 'dry' ? dryWords(mode.why) : `Written to ${shownPath(mode.path)}.`
-  return `${screen.colors.bold(`The ${what} ${shown(id)} is taken back`)}: ${sizes}.\n${where}\n`
+  return `${screen.colors.bold(`Undid the ${what} ${shown(id)}`)}: ${sizes}.\n${where}\n`
 }
 
-// How far a compaction has come, in a few words.
-
-/** Null: nothing new, it only goes on. */
+/** The progress of a compaction. `null`: no event since the last one. */
 export function progressText(event: TurnEvent | null): string {
   if (event?.type === 'summary-progress')
     return `compacting: ${whole(event.characters)} characters of the summary`

@@ -1,4 +1,4 @@
-/** What filled the context: by class, by tool, the largest items, files read again. */
+/** What filled the context: by class, by tool, the largest items, and files read more than once. */
 import type { LargeItem, SessionReport, TokensByKind } from 'tidemark'
 import { count, percent, tokens, whole } from '../render/figures.ts'
 import { bar, heading } from '../render/layout.ts'
@@ -30,7 +30,7 @@ export function classes({ tokensByClass }: SessionReport, screen: Screen): reado
   const most = rows[0]?.[1] ?? 1
   const width = screen.columns - NAME - FIGURES - 2
   return [
-    heading('What filled it', `${tokens(total)} tokens, estimated`, screen),
+    heading('What filled the context', `${tokens(total)} tokens, estimated`, screen),
     ...rows.map(([name, amount]) => {
       const drawn = left(bar(amount / most, width, screen.symbols), width)
       const figures = right(percent(amount / total), 8) + right(tokens(amount), 9)
@@ -50,7 +50,7 @@ export function tools({ byTool }: SessionReport, screen: Screen): readonly strin
   )
   const width = screen.columns - NAME - 29
   const title = left('Tools', screen.columns - 27)
-  const columns = right('calls', 9) + right('asked', 9) + right('answered', 9)
+  const columns = right('calls', 9) + right('requests', 9) + right('results', 9)
   const rows = shownTools.map(({ tool, calls, requestTokens, resultTokens }) => {
     const drawn = left(bar((requestTokens + resultTokens) / most, width, screen.symbols), width)
     const name = left(cutEnd(shown(tool), NAME - 1, screen.symbols.more), NAME)
@@ -72,22 +72,17 @@ export function largest(report: SessionReport, screen: Screen): readonly string[
   const rows = items.map((item) => {
     const name = left(cutEnd(shown(nameOf(item)), NAME - 1, screen.symbols.more), NAME)
     const room = screen.columns - 10 - NAME
-    return `${right(tokens(item.tokens), 8)}  ${name}${screen.colors.dim(whatOf(item, { project: report.project, room }, screen))}`.trimEnd()
+    return `${right(tokens(item.tokens), 8)}  ${name}${screen.colors.dim(whatOf(item, report.project, room, screen))}`.trimEnd()
   })
   return [heading('Largest items', 'tokens, estimated', screen), ...rows]
 }
 
 function nameOf({ kind, tool }: LargeItem): string {
   if (tool === null) return kind
-  return kind === 'request' ? `${tool} (asked)` : tool
+  return kind === 'request' ? `${tool} (request)` : tool
 }
 
-interface Place {
-  readonly project: string | null
-  readonly room: number
-}
-
-function whatOf({ what }: LargeItem, { project, room }: Place, { symbols }: Screen): string {
+function whatOf({ what }: LargeItem, project: string | null, room: number, { symbols }: Screen): string {
   const isPath = /^[~./\\]|^[A-Za-z]:\\/.test(what) && !what.includes(' ')
   return isPath
     ? cutStart(projectPath(what, project), room, symbols.more)
@@ -106,7 +101,7 @@ export function readAgain({ duplicateReads, project }: SessionReport, screen: Sc
   return [
     heading(
       'Read again',
-      `${count(duplicateReads.length, 'file')}, ${tokens(wasted)} tokens spent again`,
+      `${count(duplicateReads.length, 'file')}, ${tokens(wasted)} tokens repeated`,
       screen,
     ),
     ...rows,

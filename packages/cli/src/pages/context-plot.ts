@@ -1,12 +1,12 @@
-/** The context over the calls of a session, as a filled curve with its limits and the rewrites below it. */
+/** The context over the calls of a session: a filled curve with its limits, and the rewrites below it. */
 import type { ClearingFound, CompactionFound, ContextCurve, SessionReport } from 'tidemark'
 import { count, limit, tokens, whole } from '../render/figures.ts'
 import { heading } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
 import { cutEnd, left, right, shown, widthOf } from '../render/text.ts'
 
-export interface PlotMark {
-  /** How many points of the curve come before it. */
+interface PlotMark {
+  /** Points of the curve before the mark. */
   readonly afterCall: number
   readonly kind: 'compacted' | 'cleared'
 }
@@ -20,12 +20,12 @@ export function plot(curve: ContextCurve, marks: readonly PlotMark[], screen: Sc
   const width = screen.columns - MARGIN
   const scale = scaleFor(curve)
   const values = points.map(({ tokens }) => tokens)
-  const rows = rowsOf(spread(values, width), { curve, scale }, screen)
-  const ground = marks.length === 0 ? [] : [markLine(marks, { calls: points.length, width }, screen)]
+  const rows = rowsOf(spread(values, width), curve, scale, screen)
+  const ground = marks.length === 0 ? [] : [markLine(marks, points.length, width, screen)]
   return [...rows, floorLine(width, screen), ...ground, callLine(curve, width, screen)]
 }
 
-/** One height a column: the largest of the calls that share it, or the same call over several columns. */
+/** One height for each column: the largest of the calls that share it; with few calls, one call has several columns. */
 function spread(values: readonly number[], width: number): readonly number[] {
   return Array.from({ length: width }, (_, column) => {
     const from = Math.floor((column * values.length) / width)
@@ -34,29 +34,26 @@ function spread(values: readonly number[], width: number): readonly number[] {
   })
 }
 
-interface Picture {
-  readonly curve: ContextCurve
-  readonly scale: Scale
-}
-
-function rowsOf(heights: readonly number[], { curve, scale }: Picture, screen: Screen): readonly string[] {
+function rowsOf(
+  heights: readonly number[],
+  curve: ContextCurve,
+  scale: Scale,
+  screen: Screen,
+): readonly string[] {
   const [window, autoCompact] = [rowOf(curve.window, scale), rowOf(curve.autoCompact, scale)]
   return Array.from({ length: scale.rows }, (_, index) => {
     const row = scale.rows - 1 - index
     const rule = row === autoCompact ? screen.symbols.rule : row === window ? screen.symbols.edge : ' '
-    return `${axisLabel(row, scale, screen)} ${area(heights, { row, scale, rule }, screen)}`.trimEnd()
+    const value = labelOf(row, scale)
+    const label = `${right(value === null ? '' : limit(value), LABEL)} ${screen.symbols.axis}`
+    return `${screen.colors.dim(label)} ${area(heights, { row, scale, rule }, screen)}`.trimEnd()
   })
-}
-
-function axisLabel(row: number, scale: Scale, { symbols, colors }: Screen): string {
-  const value = labelOf(row, scale)
-  return colors.dim(`${right(value === null ? '' : limit(value), LABEL)} ${symbols.axis}`)
 }
 
 interface Row {
   readonly row: number
   readonly scale: Scale
-  /** What the empty cells of the row hold. */
+  /** What fills the empty cells of the row. */
   readonly rule: string
 }
 
@@ -81,7 +78,7 @@ interface Run {
   readonly cells: (string | null)[]
 }
 
-/** Neighbours of one colour together, so that a row costs a few codes and not one a cell. */
+/** Cells of one colour together, so that a row needs few colour codes. */
 function runsOf(cells: readonly (string | null)[]): readonly Run[] {
   const runs: Run[] = []
   for (const cell of cells) {
@@ -96,24 +93,22 @@ function floorLine(width: number, { symbols, colors }: Screen): string {
   return colors.dim(`${right('0', LABEL)} ${symbols.corner}${symbols.floor.repeat(width + 1)}`)
 }
 
-interface Ground {
-  readonly calls: number
-  readonly width: number
-}
-
-function markLine(marks: readonly PlotMark[], { calls, width }: Ground, { symbols, colors }: Screen): string {
+function markLine(
+  marks: readonly PlotMark[],
+  calls: number,
+  width: number,
+  { symbols, colors }: Screen,
+): string {
   const cells = Array.from({ length: width }, () => ' ')
-  // Compactions last: where both fall into one column, the larger act is the one to see.
-  const inOrder = marks.toSorted((one, other) => weight(one) - weight(other))
-  for (const { afterCall, kind } of inOrder) {
+  // Compactions last: in a column that has both, the compaction is shown.
+  const ordered = marks.toSorted(
+    (one, other) => Number(one.kind === 'compacted') - Number(other.kind === 'compacted'),
+  )
+  for (const { afterCall, kind } of ordered) {
     const column = Math.floor((afterCall * width) / Math.max(1, calls))
     cells[Math.min(width - 1, column)] = symbols[kind]
   }
   return `${' '.repeat(MARGIN)}${colors.yellow(cells.join('').trimEnd())}`
-}
-
-function weight({ kind }: PlotMark): number {
-  return kind === 'compacted' ? 1 : 0
 }
 
 function callLine({ points }: ContextCurve, width: number, { colors, moments, symbols }: Screen): string {
@@ -127,9 +122,9 @@ function callLine({ points }: ContextCurve, width: number, { colors, moments, sy
   return colors.dim(`${' '.repeat(MARGIN)}${gap < 2 ? begin : `${begin}${' '.repeat(gap)}${end}`}`.trimEnd())
 }
 
-// The upright side of a plot: round steps, two rows each, high enough for the curve and the limits worth showing.
+// The vertical scale: round steps of two rows each, high enough for the curve and the limits worth showing.
 
-export interface Scale {
+interface Scale {
   readonly top: number
   readonly step: number
   readonly rows: number
@@ -137,7 +132,7 @@ export interface Scale {
 
 const ROWS_A_STEP = 2
 const LEAST_STEPS = 4
-/** A window that is mostly empty would flatten the curve: it is then left out of the picture. */
+/** A limit is left out of the plot if the curve would fill less than this share of it. */
 const LEAST_FILLED = 0.35
 const ROUND = [10, 5, 2.5, 2]
 
@@ -152,21 +147,21 @@ export function scaleFor({ window, autoCompact, points }: ContextCurve): Scale {
   return { top: step * steps, step, rows: steps * ROWS_A_STEP }
 }
 
-/** The largest round step of which it takes at least four. */
+/** The largest round step that gives at least four steps. */
 function stepFor(most: number): number {
   const magnitude = 10 ** Math.floor(Math.log10(most))
   const steps = [magnitude, magnitude / 10].flatMap((power) => ROUND.map((round) => (round * power) / 10))
   return steps.find((step) => Math.ceil(most / step) >= LEAST_STEPS) ?? magnitude / LEAST_STEPS
 }
 
-/** The row, from below, in which a value lies; null above the picture. */
+/** The row of a value, counted from below; null if it is above the plot. */
 export function rowOf(value: number | null, { top, rows }: Scale): number | null {
   if (value === null || value > top) return null
   return Math.min(rows - 1, Math.floor((value / top) * rows))
 }
 
-/** What stands beside a row: the value at its upper edge where that is a whole step. */
-export function labelOf(row: number, { step }: Scale): number | null {
+/** The value at the upper edge of a row, if that is a whole step. */
+function labelOf(row: number, { step }: Scale): number | null {
   return (row + 1) % ROWS_A_STEP === 0 ? ((row + 1) / ROWS_A_STEP) * step : null
 }
 
@@ -186,59 +181,45 @@ export function acts(report: SessionReport, screen: Screen): readonly string[] {
     ...clearings.map((act) => ({ act, text: clearingLine(act, screen) })),
   ].sort((one, other) => one.act.afterCall - other.act.afterCall || earlier(one.act.at, other.act.at))
   if (rows.length === 0) return []
-  return [heading('Rewrites', told(report), screen), ...rows.map(({ text }) => text)]
+  const counts = [
+    ...(compactions.length > 0 ? [count(compactions.length, 'compaction')] : []),
+    ...(clearings.length > 0 ? [count(clearings.length, 'clearing')] : []),
+  ]
+  return [heading('Rewrites', counts.join(', '), screen), ...rows.map(({ text }) => text)]
 }
 
 function earlier(one: string | null, other: string | null): number {
   return (one ?? '') < (other ?? '') ? -1 : 1
 }
 
-function told({ compactions, clearings }: SessionReport): string {
-  const parts = [
-    ...(compactions.length > 0 ? [count(compactions.length, 'compaction')] : []),
-    ...(clearings.length > 0 ? [count(clearings.length, 'clearing')] : []),
-  ]
-  return parts.join(', ')
-}
-
 function compactionLine(act: CompactionFound, screen: Screen): string {
   const how = act.trigger === null ? 'compacted' : `compacted (${shown(act.trigger)})`
   const sizes = `${size(act.preTokens)} ${screen.symbols.arrow} ${size(act.postTokens)}`
-  return actLine({ mark: screen.symbols.compacted, how, sizes }, act, screen)
+  return actLine(act, { mark: screen.symbols.compacted, how, sizes }, screen)
 }
 
-/** What a host counts before a clearing is not always the whole context; what it saved is plain. */
+/** Only what was saved: a host's size before a clearing is not always that of the whole context. */
 function clearingLine(act: ClearingFound, screen: Screen): string {
   const how = act.results > 0 ? `cleared ${count(act.results, 'result')}` : 'cleared'
   const sizes = `${size(act.savedTokens)} saved`
-  return actLine({ mark: screen.symbols.cleared, how, sizes }, act, screen)
-}
-
-interface ActWords {
-  readonly mark: string
-  readonly how: string
-  readonly sizes: string
-}
-
-interface Place {
-  readonly afterCall: number
-  readonly at: string | null
+  return actLine(act, { mark: screen.symbols.cleared, how, sizes }, screen)
 }
 
 const HOW = 20
 const SIZES = 16
 
-function actLine({ mark, how, sizes }: ActWords, at: Place, screen: Screen): string {
-  const { symbols, colors, columns } = screen
-  const where = cutEnd(place(at, screen), columns - HOW - SIZES - 6, symbols.more)
-  const words = left(cutEnd(how, HOW, symbols.more), HOW)
-  return `  ${colors.yellow(mark)} ${words}${right(sizes, SIZES)}  ${colors.dim(where)}`
+function actLine(
+  { afterCall, at }: CompactionFound | ClearingFound,
+  { mark, how, sizes }: { readonly mark: string; readonly how: string; readonly sizes: string },
+  screen: Screen,
+): string {
+  const { symbols, colors, columns, moments } = screen
+  const place = `after call ${whole(afterCall)}${at === null ? '' : `, ${moments.full(at)}`}`
+  const where = cutEnd(place, columns - HOW - SIZES - 6, symbols.more)
+  const what = left(cutEnd(how, HOW, symbols.more), HOW)
+  return `  ${colors.yellow(mark)} ${what}${right(sizes, SIZES)}  ${colors.dim(where)}`
 }
 
 function size(amount: number | null): string {
   return amount === null ? '?' : tokens(amount)
-}
-
-function place({ afterCall, at }: Place, { moments }: Screen): string {
-  return `after call ${whole(afterCall)}${at === null ? '' : `, ${moments.full(at)}`}`
 }

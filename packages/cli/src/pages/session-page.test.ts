@@ -51,7 +51,7 @@ describe('the page of the sample session', () => {
                                                          ▲                    △
               call 1 · 09:14                                           call 10 · 09:28
 
-      What filled it                                            4.4k tokens, estimated
+      What filled the context                                   4.4k tokens, estimated
         tool results    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━   44.5%     2.0k
         tool requests   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━                    27.7%     1.2k
         summaries       ━━━━━━━━━━━━━╸                                  13.5%      599
@@ -60,7 +60,7 @@ describe('the page of the sample session', () => {
         prompts         ━━╸                                              2.4%      106
         attachments     ━━                                               1.9%       86
 
-      Tools                                                    calls    asked answered
+      Tools                                                    calls requests  results
         Read            ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━        4      235     1.1k
         Edit            ━━━━━━━━━━━━━━━━━━━╸                       3      611      141
         Bash            ━━━━━━━━━━━━━━━━                           3      178      437
@@ -73,11 +73,11 @@ describe('the page of the sample session', () => {
            272  Read            src/web/read-form.ts
            270  Read            test/read-form.test.ts
            251  Grep            src
-           250  Edit (asked)    test/read-form.test.ts
-           207  Edit (asked)    src/web/read-form.ts
+           250  Edit (request)  test/read-form.test.ts
+           207  Edit (request)  src/web/read-form.ts
            199  Bash            npm test -- login read-form
 
-      Money                          tokens      cost    share
+      Cost                           tokens      cost    share
         cache reads                   35.0k    <$0.01    11.5%  ━━╸
         cache writes, 5 minutes        6.1k     $0.02    49.5%  ━━━━━━━━━━━
         input, not cached                40    <$0.01     0.3%  ╸
@@ -91,8 +91,8 @@ describe('the page of the sample session', () => {
         △ cleared 1 result           131 saved  after call 9, 2026-03-09 09:28
 
       Estimator
-        7 turns predicted: off by 67 tokens (median), 33.1% over in all
-        left out: 1 after a compaction, 1 after a clearing
+        7 turns predicted: median error 67 tokens, 33.1% over in total
+        excluded: 1 after a compaction, 1 after a clearing
       "
     `)
   })
@@ -121,7 +121,7 @@ describe('the page of the sample session', () => {
                                                                                                          ▲                                            △
               call 1 · 09:14                                                                                                                           call 10 · 09:28
 
-      What filled it                                          4.4k tokens, estimated    Tools                                                  calls    asked answered
+      What filled the context                                 4.4k tokens, estimated    Tools                                                  calls requests  results
         tool results    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━   44.5%     2.0k      Read            ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━        4      235     1.1k
         tool requests   ━━━━━━━━━━━━━━━━━━━━━━━━━━╸                   27.7%     1.2k      Edit            ━━━━━━━━━━━━━━━━━━╸                      3      611      141
         summaries       ━━━━━━━━━━━━━                                 13.5%      599      Bash            ━━━━━━━━━━━━━━━                          3      178      437
@@ -136,11 +136,11 @@ describe('the page of the sample session', () => {
            272  Read            src/web/read-form.ts
            270  Read            test/read-form.test.ts
            251  Grep            src
-           250  Edit (asked)    test/read-form.test.ts
-           207  Edit (asked)    src/web/read-form.ts
+           250  Edit (request)  test/read-form.test.ts
+           207  Edit (request)  src/web/read-form.ts
            199  Bash            npm test -- login read-form
 
-      Money                          tokens      cost    share                          Rewrites                                              1 compaction, 1 clearing
+      Cost                           tokens      cost    share                          Rewrites                                              1 compaction, 1 clearing
         cache reads                   35.0k    <$0.01    11.5%  ━━╸                       ▲ compacted (manual)       4.6k → 3.8k  after call 6, 2026-03-09 09:17
         cache writes, 5 minutes        6.1k     $0.02    49.5%  ━━━━━━━━━━                △ cleared 1 result           131 saved  after call 9, 2026-03-09 09:28
         input, not cached                40    <$0.01     0.3%  ╸
@@ -150,18 +150,18 @@ describe('the page of the sample session', () => {
         cache writes without a lifetime are counted as 5-minute writes
 
       Estimator
-        7 turns predicted: off by 67 tokens (median), 33.1% over in all
-        left out: 1 after a compaction, 1 after a clearing
+        7 turns predicted: median error 67 tokens, 33.1% over in total
+        excluded: 1 after a compaction, 1 after a clearing
       "
     `)
   })
 
-  it('in ASCII has nothing else', () => {
+  it('in ASCII has no other characters', () => {
     expect(sessionPage(report, screen(80, { LANG: 'C' }))).toMatch(/^[\x20-\x7e\n]*$/)
   })
 })
 
-/** Everything a page can show, longer than there is room for. */
+/** Everything that a page can show, longer than fits. */
 function crowded(given: SessionReport): SessionReport {
   const long = 'a very long name with 日本語 in it '.repeat(12)
   const damaged = (['torn-line', 'bad-json', 'missing-parent'] as const).map((kind, line) => ({
@@ -239,7 +239,7 @@ describe('warnings', () => {
       .slice(-9)
       .filter((line) => line.startsWith('!'))
 
-  it('with different reasons stand apart; those that differ in a name alone do not', () => {
+  it('are grouped by reason, whatever ids they mention', () => {
     const uuid = (one: number) => `7e57ed00-0000-4000-8000-00000000000${one}`
     const damaged: SessionReport['damaged'] = [
       { kind: 'torn-line', line: 4, why: 'the last line was cut off; it is set aside' },
@@ -256,31 +256,31 @@ describe('warnings', () => {
     expect(warned({ damaged })).toEqual([
       '! line 4: the last line was cut off; it is set aside',
       '! line 5: the gzip data ends early: nothing behind this could be read',
-      `! line 1: the uuid ${uuid(1)} was there before (and 2 places more like it)`,
-      '! lines 7 to 9: no JSON (and 1 place more like it)',
+      `! line 1: the uuid ${uuid(1)} was there before (and 2 more like it)`,
+      '! lines 7 to 9: no JSON (and 1 more like it)',
     ])
   })
 
-  it('that are too many are counted', () => {
+  it('beyond the limit are counted', () => {
     const damaged = Array.from({ length: 12 }, (_, line) => ({
       kind: 'bad-shape' as const,
       line: line + 1,
       why: `reason ${'abcdefghijkl'[line]}`,
     }))
-    expect(warned({ damaged }).at(-1)).toBe('! and 4 kinds of damage more (--json lists them all)')
+    expect(warned({ damaged }).at(-1)).toBe('! and 4 more kinds of damage (--json lists them all)')
   })
 
-  it('say of Codex too that answers have no usage', () => {
+  it('mention responses without usage, for Codex as well', () => {
     expect(warned({ format: 'codex', callsWithoutUsage: 1 })).toEqual([
-      '! 1 answer without usage in the log: it is in none of the figures, and what it cost is not known',
+      '! 1 response without usage in the log: not included in any figure; cost not known',
     ])
     expect(warned({ callsWithoutUsage: 2 })).toEqual([
-      '! 2 answers without usage in the log: tokens and cost are not known',
+      '! 2 responses without usage in the log: tokens and cost are not known',
     ])
   })
 })
 
-it('a session without any answer says so and no more', () => {
+it('a session without a model response says so and shows no figures', () => {
   const empty: SessionReport = {
     ...report,
     apiCalls: 0,
@@ -301,7 +301,7 @@ it('a session without any answer says so and no more', () => {
       'login-bug.jsonl                                                         tidemark',
       'claude-sonnet-5-5 · 2026-03-09 09:14 – 09:28 (14 min)',
       '',
-      'No answer of a model in it: 43 records read.',
+      'No model response in this session: 43 records read.',
       '',
     ].join('\n'),
   )

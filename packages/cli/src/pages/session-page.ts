@@ -1,5 +1,4 @@
-/** A session on one page. */
-
+/** The page of one session: header, key figures, context, costs, cache breaks, warnings. */
 import { basename } from 'node:path'
 import type { DamagedPlace, SessionReport } from 'tidemark'
 import { cost, count, duration, limit, percent, tokens, whole, wholePercent } from '../render/figures.ts'
@@ -16,12 +15,11 @@ import {
   widthOf,
   wrap,
 } from '../render/text.ts'
-import { breaks } from './cache-breaks.ts'
 import { classes, largest, readAgain, tools } from './context-contents.ts'
 import { acts, marksOf, plot, rowOf, scaleFor } from './context-plot.ts'
-import { money, sinceThen } from './costs.ts'
+import { breaks, money, sinceThen } from './costs.ts'
 
-/** `sinceDay`: where only what was used from that day on was asked for; the page is of the whole session all the same. */
+/** `sinceDay`: the day given with `--since`; the page covers the whole session all the same. */
 export function sessionPage(report: SessionReport, screen: Screen, sinceDay: string | null = null): string {
   const of =
     (draw: (report: SessionReport, screen: Screen) => readonly string[]): Draw =>
@@ -31,7 +29,9 @@ export function sessionPage(report: SessionReport, screen: Screen, sinceDay: str
     head(report, screen),
     brokenOff(report, screen),
     sinceThen([report], sinceDay, screen),
-    report.apiCalls + report.copiedCalls > 0 ? tiles(report, screen) : nothingSent(report),
+    report.apiCalls + report.copiedCalls > 0
+      ? tiles(report, screen)
+      : [`No model response in this session: ${count(report.records, 'record')} read.`],
     context(report, screen),
     pair(of(classes), of(tools))(screen),
     pair(of(largest), of(readAgain))(screen),
@@ -60,26 +60,22 @@ function legend({ context: curve, compactions, clearings }: SessionReport, { sym
   ].join('  ')
 }
 
-// Which session it is, and the figures that say most, at one look.
+// Header and key figures.
 
-export function head(report: SessionReport, screen: Screen): readonly string[] {
+function head(report: SessionReport, screen: Screen): readonly string[] {
   const { columns, colors, symbols } = screen
-  const format = report.format
+  const { format } = report
   const file = cutStart(shownPath(basename(report.file)), columns - format.length - 2, symbols.more)
-  const facts = [project(report), modelsIn(report), span(report, screen)].filter((fact) => fact !== '')
+  const facts = [
+    report.project === null ? '' : shown(projectName(report.project)),
+    report.models.map(shown).join(', '),
+    span(report, screen),
+  ].filter((fact) => fact !== '')
   return [
     `${colors.bold(left(file, columns - format.length))}${colors.dim(right(format, format.length))}`,
     ...wrapped(facts, screen).map(colors.dim),
     ...prompt(report, screen),
   ]
-}
-
-function project({ project: folder }: SessionReport): string {
-  return folder === null ? '' : shown(projectName(folder))
-}
-
-function modelsIn({ models }: SessionReport): string {
-  return models.map(shown).join(', ')
 }
 
 function span({ startedAt, endedAt, durationMs }: SessionReport, { moments, symbols }: Screen): string {
@@ -89,14 +85,14 @@ function span({ startedAt, endedAt, durationMs }: SessionReport, { moments, symb
   return `${moments.full(startedAt)} ${symbols.dash} ${end} (${duration(durationMs)})`
 }
 
-/** What is missing makes every figure on the page one of a part, so it comes before them. */
-export function brokenOff({ brokenOff: why }: SessionReport, screen: Screen): readonly string[] {
+/** Comes before the figures, because it limits what all of them cover. */
+function brokenOff({ brokenOff: why }: SessionReport, screen: Screen): readonly string[] {
   if (why === null) return []
-  const text = `${shown(why)}. All figures are of the part before it`
+  const text = `${shown(why)}. All figures cover only the part before it`
   return wrap(text, screen.columns, `${screen.symbols.warning} `).map(screen.colors.yellow)
 }
 
-/** As many facts on a line as it takes. */
+/** As many facts on a line as fit. */
 function wrapped(facts: readonly string[], { columns, symbols }: Screen): readonly string[] {
   const between = ` ${symbols.dot} `
   const lines: string[] = []
@@ -119,12 +115,13 @@ interface Tile {
   readonly value: string
 }
 
-/** Labels over figures, in columns as wide as the screen allows. */
-export function tiles(report: SessionReport, screen: Screen): readonly string[] {
+/** Labels above values, in columns as wide as the screen allows. */
+function tiles(report: SessionReport, screen: Screen): readonly string[] {
   const { colors, columns } = screen
   const all = tilesOf(report)
   const widths = all.map(({ name, value }) => Math.max(widthOf(name), widthOf(value)))
-  const gap = Math.max(2, Math.min(8, Math.floor((columns - sum(widths)) / all.length)))
+  const used = widths.reduce((sum, width) => sum + width, 0)
+  const gap = Math.max(2, Math.min(8, Math.floor((columns - used) / all.length)))
   const row = (text: (tile: Tile) => string): string =>
     all
       .map((tile, index) => left(text(tile), (widths[index] ?? 0) + gap))
@@ -150,18 +147,7 @@ function peak({ peakContextTokens, context: { window } }: SessionReport): string
   return window === null ? used : `${used} of ${limit(window)} (${wholePercent(peakContextTokens / window)})`
 }
 
-function sum(figures: readonly number[]): number {
-  return figures.reduce((total, figure) => total + figure, 0)
-}
-
-/** A session in which nothing was asked of a model has nothing else to show. */
-export function nothingSent(report: SessionReport): readonly string[] {
-  return report.apiCalls > 0 || report.copiedCalls > 0
-    ? []
-    : [`No answer of a model in it: ${count(report.records, 'record')} read.`]
-}
-
-// How good the estimates were, what side agents did, and, last, what a person should know about the log.
+// Quality of the estimates, subagents, and warnings about the log.
 
 const REASONS: Readonly<Record<string, string>> = {
   boundary: 'after a compaction',
@@ -169,27 +155,27 @@ const REASONS: Readonly<Record<string, string>> = {
   restart: 'after a restart',
   rewind: 'after a rewind',
   'model-change': 'after a change of model',
-  'negative-growth': 'where the context shrank by itself',
+  'negative-growth': 'where the context shrank',
 }
 
-export function estimator({ estimator: found }: SessionReport, screen: Screen): readonly string[] {
+function estimator({ estimator: found }: SessionReport, screen: Screen): readonly string[] {
   const { turns, medianAbsError, bias, excluded } = found
   if (turns === 0 || medianAbsError === null || bias === null) return []
   const direction = Math.abs(bias) < 0.0005 ? 'off' : bias > 0 ? 'over' : 'under'
   const apart = excluded.map(({ reason, count: number }) => `${whole(number)} ${REASONS[reason] ?? reason}`)
-  const text = `${count(turns, 'turn')} predicted: off by ${tokens(medianAbsError)} tokens (median), ${percent(Math.abs(bias))} ${direction} in all`
+  const text = `${count(turns, 'turn')} predicted: median error ${tokens(medianAbsError)} tokens, ${percent(Math.abs(bias))} ${direction} in total`
   return [
     screen.colors.bold('Estimator'),
     ...wrap(text, screen.columns, '  '),
     ...(apart.length === 0
       ? []
-      : wrap(`left out: ${apart.join(', ')}`, screen.columns, '  ').map(screen.colors.dim)),
+      : wrap(`excluded: ${apart.join(', ')}`, screen.columns, '  ').map(screen.colors.dim)),
   ]
 }
 
 const MOST_AGENTS = 5
 
-export function agents(report: SessionReport, screen: Screen): readonly string[] {
+function agents(report: SessionReport, screen: Screen): readonly string[] {
   const { agents: all } = report
   if (all.length === 0) return []
   const calls = all.reduce((sum, agent) => sum + agent.apiCalls, 0)
@@ -201,24 +187,24 @@ export function agents(report: SessionReport, screen: Screen): readonly string[]
     const name = left(cutEnd(shown(agent.id), room, screen.symbols.more), room)
     return `  ${name}${right(count(agent.apiCalls, 'call'), 12)}${right(cost(agent.costUsd, 0), 10)}`
   })
-  return [heading('Side agents', `${whole(all.length)}, with ${count(calls, 'call')}`, screen), ...rows]
+  return [heading('Subagents', `${whole(all.length)}, with ${count(calls, 'call')}`, screen), ...rows]
 }
 
 const MOST_KINDS = 8
 
-export function warnings(report: SessionReport, screen: Screen): readonly string[] {
+function warnings(report: SessionReport, screen: Screen): readonly string[] {
   const { symbols, colors } = screen
   const kinds = [...Map.groupBy(report.damaged, reasonOf).values()]
   const more = kinds.length - MOST_KINDS
   const lines = [
     ...kinds.slice(0, MOST_KINDS).map(damageLine),
-    ...(more > 0 ? [`and ${count(more, 'kind')} of damage more (--json lists them all)`] : []),
+    ...(more > 0 ? [`and ${count(more, 'more kind')} of damage (--json lists them all)`] : []),
     ...uncounted(report),
   ]
   return lines.flatMap((line) => wrap(line, screen.columns, `${symbols.warning} `).map(colors.yellow))
 }
 
-/** What makes two places alike: the reason, but for the ids and numbers in it. */
+/** Groups places of damage: their reason without the ids and numbers in it. */
 function reasonOf({ kind, why }: DamagedPlace): string {
   const reason = why
     .replace(/^lines \d+ to \d+: /, '')
@@ -227,34 +213,30 @@ function reasonOf({ kind, why }: DamagedPlace): string {
   return `${kind} ${reason}`
 }
 
-/** The first of its kind speaks for the others. */
+/** The first of its kind, and the number of the others. */
 function damageLine(places: readonly DamagedPlace[]): string {
   const [first] = places
   if (first === undefined) return ''
   const file = first.file === undefined ? '' : `${shownPath(first.file)}, `
-  // Neighbouring lines with one trouble name themselves.
+  // A reason for several lines names them itself.
   const isNamed = first.line === 0 || first.why.startsWith('lines ')
   const place = isNamed ? file : `${file}line ${whole(first.line)}: `
   const others = places.length - 1
-  return `${place}${shown(first.why)}${others > 0 ? ` (and ${count(others, 'place')} more like it)` : ''}`
+  return `${place}${shown(first.why)}${others > 0 ? ` (and ${whole(others)} more like it)` : ''}`
 }
 
 function uncounted({ copiedCalls, callsWithoutUsage, format }: SessionReport): readonly string[] {
   return [
     ...(copiedCalls > 0
-      ? [`${count(copiedCalls, 'call')} of it stood in a session given before and count there`]
+      ? [`${count(copiedCalls, 'call')} copied from a session listed before: counted there`]
       : []),
     ...(callsWithoutUsage > 0
-      ? [
-          `${count(callsWithoutUsage, 'answer')} without usage in the log: ${unknownCost(format, callsWithoutUsage)}`,
-        ]
+      ? [`${count(callsWithoutUsage, 'response')} without usage in the log: ${unknownCost(format)}`]
       : []),
   ]
 }
 
-/** Codex counts its calls itself, so one that it did not count is no part of the total. */
-function unknownCost(format: SessionReport['format'], answers: number): string {
-  if (format !== 'codex') return 'tokens and cost are not known'
-  const [are, they] = answers === 1 ? ['it is', 'it'] : ['they are', 'they']
-  return `${are} in none of the figures, and what ${they} cost is not known`
+/** Codex counts its calls itself, so a call that it did not count is not part of any total. */
+function unknownCost(format: SessionReport['format']): string {
+  return format === 'codex' ? 'not included in any figure; cost not known' : 'tokens and cost are not known'
 }

@@ -1,4 +1,4 @@
-/** The table of many sessions on narrow screens: nothing runs over, and what is left out is named. */
+/** The table of many sessions on narrow screens: no line is too wide, and hidden columns are named. */
 import { fileURLToPath } from 'node:url'
 import picocolors from 'picocolors'
 import { findNamedLogs, inspectFiles, type SessionReport } from 'tidemark'
@@ -37,15 +37,15 @@ beforeAll(async () => {
 const VIEW = { rows: 0, left: 0, sinceDay: null, isWatched: false }
 
 describe('many sessions', () => {
-  it.each([60, 72, 80, 100, 160])('on %d columns stay within them', (columns) => {
+  it.each([60, 72, 80, 100, 160])('fit into %d columns', (columns) => {
     const lines = sessionsPage(sessions, VIEW, screen(columns)).split('\n')
     expect(lines.filter((line) => widthOf(line) > columns)).toEqual([])
   })
 
-  it('say what there is no room for, and what clearings came to', () => {
+  it('name the columns that are hidden, and show the cost of clearings', () => {
     const page = sessionsPage(sessions, VIEW, screen(60))
-    expect(page).toContain('no room for peak, hits, lost: shown on 80 columns')
-    expect(page).toContain("$1.89 spent on processing again what the hosts' own")
+    expect(page).toContain('no room for peak, hits, lost: use at least 80 columns')
+    expect(page).toContain('$1.89 spent on re-caching after clearings')
     expect(sessionsPage(sessions, VIEW, screen(80))).not.toContain('no room')
   })
 })

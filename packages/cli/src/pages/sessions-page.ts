@@ -1,25 +1,24 @@
-/** Many sessions: a table, totals by day, model and project, and how to look into one. */
+/** The page of many sessions: a table, and totals by day, model and project. */
 import { basename } from 'node:path'
 import { type SessionReport, shortIds, type Total, totalsOf } from 'tidemark'
 import { cost, count, percent, tokens, whole } from '../render/figures.ts'
-import { heading, pair, stacked } from '../render/layout.ts'
+import { type Column, heading, pair, stacked, table } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
-import { type Column, table } from '../render/table.ts'
 import { projectName, shown, shownPath, wrap } from '../render/text.ts'
 import { sinceThen, spent } from './costs.ts'
 
-export interface SessionsView {
-  /** The most rows of the table; 0 for all. */
+interface SessionsView {
+  /** Rows of the table; 0 for all. */
   readonly rows: number
-  /** Sessions that were found and not read. */
+  /** Sessions found but not read. */
   readonly left: number
-  /** From which day on totals are counted; null for all. */
+  /** The first day that totals include; null for all days. */
   readonly sinceDay: string | null
-  /** Somebody is there to be told how to go on. */
+  /** The output is a terminal: show how to continue. */
   readonly isWatched: boolean
 }
 
-const HINT = 'To look into one: the same command with --session NUMBER, or with its id.'
+const HINT = 'To see one session, add --session NUMBER or --session ID.'
 
 export function sessionsPage(
   sessions: readonly SessionReport[],
@@ -49,13 +48,13 @@ export function sessionsPage(
   return `${stacked(blocks).join('\n')}\n`
 }
 
-/** What is missing makes the sums ones of a part, so it comes before them. */
+/** Comes before the sums, because it limits what they cover. */
 function brokenOff(sessions: readonly SessionReport[], screen: Screen): readonly string[] {
   const broken = sessions.filter((report) => report.brokenOff !== null)
   if (broken.length === 0) return []
-  const [are, they] = broken.length === 1 ? ['is', 'it'] : ['are', 'they']
+  const [are, their] = broken.length === 1 ? ['is', 'its'] : ['are', 'their']
   const files = broken.map(({ file }) => shownPath(basename(file))).join(', ')
-  const text = `${count(broken.length, 'session')} broke off and ${are} counted as far as ${they} could be read: ${files}`
+  const text = `${count(broken.length, 'session')} ${are} incomplete; only ${their} readable part is counted: ${files}`
   return wrap(text, screen.columns, `${screen.symbols.warning} `).map(screen.colors.yellow)
 }
 
@@ -70,7 +69,7 @@ function numbered(reports: readonly SessionReport[]): readonly Numbered[] {
   return reports.map((report, index) => ({ number: index + 1, id: ids[index] ?? '', report }))
 }
 
-/** From this width on there is room for the id; from that on, for what breaks of the cache cost; for peak and hits. */
+/** Widths from which on there is room for the id, for the cost of cache breaks, and for peak and hits. */
 const ROOM_FOR_ID = 100
 const ROOM_FOR_LOST = 80
 const ROOM_FOR_PEAK = 72
@@ -119,17 +118,19 @@ function lostColumn(listed: readonly SessionReport[], { columns }: Screen): read
   return [{ title: 'lost', align: 'right', text: ({ report }) => cost(report.money.lostToBreaks, 0) }]
 }
 
-/** What a table leaves out for want of room is said. */
+/** Names the columns that are hidden for lack of width. */
 function narrow(listed: readonly SessionReport[], { columns, colors, symbols }: Screen): readonly string[] {
   const hidden = [
     ...(columns < ROOM_FOR_PEAK ? ['peak', 'hits'] : []),
     ...(columns < ROOM_FOR_LOST && listed.some(({ cacheBreaks }) => cacheBreaks.length > 0) ? ['lost'] : []),
   ]
   if (hidden.length === 0) return []
-  return [colors.dim(`${symbols.more} no room for ${hidden.join(', ')}: shown on ${ROOM_FOR_LOST} columns`)]
+  return [
+    colors.dim(`${symbols.more} no room for ${hidden.join(', ')}: use at least ${ROOM_FOR_LOST} columns`),
+  ]
 }
 
-/** Without the maker's name and the date: `opus-4-5`. */
+/** Without vendor and date: `opus-4-5`. */
 function shortModel(models: readonly string[]): string {
   const names = models.map((model) => model.replace(/^claude-/, '').replace(/-20\d{6}$/, ''))
   return names.join(', ')
@@ -138,7 +139,9 @@ function shortModel(models: readonly string[]): string {
 function rest(unlisted: number, unread: number, { colors, symbols }: Screen): readonly string[] {
   const lines = [
     ...(unlisted > 0
-      ? [`${symbols.more} and ${count(unlisted, 'session')} more, counted below (--limit 0 lists all)`]
+      ? [
+          `${symbols.more} and ${count(unlisted, 'more session')}, included in the totals (--limit 0 lists all)`,
+        ]
       : []),
     ...(unread > 0
       ? [
@@ -157,7 +160,7 @@ function broke(total: Omit<Total, 'name'>, screen: Screen): readonly string[] {
 
 function clearedText({ spentOnClearings: spent }: Pick<Total, 'spentOnClearings'>): readonly string[] {
   if (spent === 0) return []
-  return [`${cost(spent, 0)} spent on processing again what the hosts' own clearings changed`]
+  return [`${cost(spent, 0)} spent on re-caching after clearings`]
 }
 
 function lostText({
@@ -167,9 +170,9 @@ function lostText({
 }: Pick<Total, 'cacheBreaks' | 'lostToBreaks' | 'costUsd'>): readonly string[] {
   if (cacheBreaks === 0) return []
   const isKnown = lostToBreaks !== null && costUsd !== null && costUsd > 0
-  const share = isKnown ? `, ${percent(lostToBreaks / costUsd)} of the bill` : ''
+  const share = isKnown ? `, ${percent(lostToBreaks / costUsd)} of the cost` : ''
   return [
-    `${count(cacheBreaks, 'break')} of the prompt cache, ${cost(lostToBreaks, 0)} lost${share}; each session's own page says why`,
+    `${count(cacheBreaks, 'cache break')}, ${cost(lostToBreaks, 0)} lost${share}; the page of each session shows the causes`,
   ]
 }
 
@@ -179,16 +182,16 @@ function damage(sessions: readonly SessionReport[], { colors, symbols }: Screen)
   const places = damaged.reduce((sum, report) => sum + report.damaged.length, 0)
   return [
     colors.yellow(
-      `${symbols.warning} ${count(places, 'damaged place')} in ${count(damaged.length, 'session')}; each session's own page names them`,
+      `${symbols.warning} ${count(places, 'damaged place')} in ${count(damaged.length, 'session')}; the page of each session lists them`,
     ),
   ]
 }
 
-// Sessions added up by one of their sides: a row for each day, model or project.
+// Totals: a row for each day, model or project.
 
 const MOST_TOTALS = 10
 
-/** Below this width the number of sessions makes way for what clearings cost. */
+/** Below this width the cost of clearings replaces the number of sessions. */
 const ROOM_FOR_ALL = 72
 
 const SESSIONS: Column<Total> = {
@@ -197,7 +200,7 @@ const SESSIONS: Column<Total> = {
   text: ({ sessions }) => whole(sessions),
 }
 
-export function totalsTable(title: string, totals: readonly Total[], screen: Screen): readonly string[] {
+function totalsTable(title: string, totals: readonly Total[], screen: Screen): readonly string[] {
   if (totals.length < 2) return []
   const cleared = clearedColumn(totals)
   const columns: readonly Column<Total>[] = [
@@ -226,20 +229,20 @@ export function totalsTable(title: string, totals: readonly Total[], screen: Scr
   ]
 }
 
-/** What breaks of the cache cost, where there were any. */
+/** Cost of cache breaks, if there were any. */
 function lostColumnTotalsTable(totals: readonly Total[]): readonly Column<Total>[] {
   if (totals.every(({ cacheBreaks }) => cacheBreaks === 0)) return []
   return [{ title: 'lost', align: 'right', text: ({ lostToBreaks }) => cost(lostToBreaks, 0) }]
 }
 
-/** What clearings made necessary to process again, where there were any. */
+/** Cost of re-caching after clearings, if there were any. */
 function clearedColumn(totals: readonly Total[]): readonly Column<Total>[] {
   if (totals.every(({ spentOnClearings }) => spentOnClearings === 0)) return []
   return [{ title: 'cleared', align: 'right', text: ({ spentOnClearings }) => cost(spentOnClearings, 0) }]
 }
 
-/** The last part of the path, and as much before it as it takes to tell it from the others. */
-export function shortProjects(totals: readonly Total[]): readonly Total[] {
+/** The shortest end of each path that is unique among them. */
+function shortProjects(totals: readonly Total[]): readonly Total[] {
   return totals.map((total) => {
     const others = totals.filter(({ name }) => name !== total.name).map(({ name }) => name)
     return { ...total, name: shortest(total.name, others) }

@@ -1,27 +1,23 @@
-/** Figures as people read them: short, aligned, never more exact than they are. */
+/** Numbers for people: short, and never more exact than they are. */
 
 /** 999, 12.4k, 155k, 1.27M. */
 export function tokens(count: number): string {
-  const whole = Math.round(count)
-  if (whole < 1_000) return String(whole)
-  if (whole < 99_950) return `${trimmed(whole / 1_000, 1)}k`
-  if (whole < 999_500) return `${Math.round(whole / 1_000)}k`
-  if (whole < 99_950_000) return `${trimmed(whole / 1_000_000, whole < 9_995_000 ? 2 : 1)}M`
-  return whole < 999_500_000 ? `${Math.round(whole / 1_000_000)}M` : `${trimmed(whole / 1e9, 2)}G`
+  const rounded = Math.round(count)
+  if (rounded < 1_000) return String(rounded)
+  if (rounded < 99_950) return `${(rounded / 1_000).toFixed(1)}k`
+  if (rounded < 999_500) return `${Math.round(rounded / 1_000)}k`
+  if (rounded < 99_950_000) return `${(rounded / 1_000_000).toFixed(rounded < 9_995_000 ? 2 : 1)}M`
+  return rounded < 999_500_000 ? `${Math.round(rounded / 1_000_000)}M` : `${(rounded / 1e9).toFixed(2)}G`
 }
 
-/** 1M and not 1.00M, but 1.27M: for limits, which are round. */
+/** For limits, which are round: 1M instead of 1.00M, but 1.27M. */
 export function limit(count: number): string {
   return tokens(count).replace(/\.0+(?=[kMG]$)/, '')
 }
 
-function trimmed(value: number, places: number): string {
-  return value.toFixed(places)
-}
-
 const CENTS = { minimumFractionDigits: 2, maximumFractionDigits: 2 }
 
-/** Cents, and fractions of a cent where there is nothing else. */
+/** $0, <$0.01, $0.42, $12,345. */
 export function dollars(amount: number): string {
   if (amount < 0) return `-${dollars(-amount)}`
   if (amount >= 10_000) return `$${Math.round(amount).toLocaleString('en-US')}`
@@ -29,7 +25,7 @@ export function dollars(amount: number): string {
   return amount < 0.005 ? '<$0.01' : `$${amount.toLocaleString('en-US', CENTS)}`
 }
 
-/** Unknown is a question mark; known in part, the least it can be. */
+/** An unknown total is `?`; if part of it is priced, the least it can be: `>$0.42`. */
 export function cost(total: number | null, priced: number): string {
   if (total !== null) return dollars(total)
   return priced >= 0.005 ? `>${dollars(priced)}` : '?'
@@ -48,6 +44,7 @@ export function whole(amount: number): string {
   return amount.toLocaleString('en-US')
 }
 
+/** 1 record, 2 records. */
 export function count(amount: number, one: string, many = `${one}s`): string {
   return `${whole(amount)} ${amount === 1 ? one : many}`
 }

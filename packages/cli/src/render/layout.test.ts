@@ -1,20 +1,74 @@
-import { expect, it } from 'vitest'
-import { bar } from './layout.ts'
-import { symbolsFor } from './screen.ts'
+import picocolors from 'picocolors'
+import { describe, expect, it } from 'vitest'
+import { bar, type Column, table } from './layout.ts'
+import { momentsIn, type Screen, symbolsFor } from './screen.ts'
 
-it.each([
-  [0, 10, ''],
-  [Number.NaN, 10, ''],
-  [1, 0, ''],
-  [0.0001, 10, '╸'],
-  [0.5, 10, '━━━━━'],
-  [0.54, 10, '━━━━━╸'],
-  [1, 4, '━━━━'],
-  [7, 4, '━━━━'],
-])('%d of %d', (share, width, expected) => {
-  expect(bar(share, width, symbolsFor({}))).toBe(expected)
+describe('a bar', () => {
+  it.each([
+    [0, 10, ''],
+    [Number.NaN, 10, ''],
+    [1, 0, ''],
+    [0.0001, 10, '╸'],
+    [0.5, 10, '━━━━━'],
+    [0.54, 10, '━━━━━╸'],
+    [1, 4, '━━━━'],
+    [7, 4, '━━━━'],
+  ])('%d of %d', (share, width, expected) => {
+    expect(bar(share, width, symbolsFor({}))).toBe(expected)
+  })
+
+  it('in ASCII', () => {
+    expect(bar(0.54, 10, symbolsFor({ LANG: 'C' }))).toBe('=====-')
+  })
 })
 
-it('in ASCII', () => {
-  expect(bar(0.54, 10, symbolsFor({ LANG: 'C' }))).toBe('=====-')
+function screen(columns: number): Screen {
+  return {
+    columns,
+    colors: picocolors.createColors(false),
+    symbols: symbolsFor({}),
+    moments: momentsIn('UTC'),
+  }
+}
+
+interface Row {
+  readonly name: string
+  readonly path: string
+  readonly calls: number
+}
+
+const columns: readonly Column<Row>[] = [
+  { title: 'name', text: ({ name }) => name, gives: 'end' },
+  { title: 'path', text: ({ path }) => path, gives: 'start' },
+  { title: 'calls', text: ({ calls }) => String(calls), align: 'right' },
+]
+const rows: readonly Row[] = [
+  { name: 'a name of some length', path: 'src/web/read-form.ts', calls: 7 },
+  { name: '日本語', path: 'x', calls: 12_345 },
+]
+
+describe('a table', () => {
+  it('is as wide as its content', () => {
+    expect(table(rows, columns, screen(80))).toEqual([
+      'name                   path                  calls',
+      'a name of some length  src/web/read-form.ts      7',
+      '日本語                 x                     12345',
+    ])
+  })
+
+  it('is cut on a narrow screen, the widest column first', () => {
+    expect(table(rows, columns, screen(32))).toEqual([
+      'name         path          calls',
+      'a name of …  …ead-form.ts      7',
+      '日本語       x             12345',
+    ])
+  })
+
+  it('keeps six cells of each column however narrow the screen is', () => {
+    expect(table(rows, columns, screen(10))).toEqual([
+      'name    path    calls',
+      'a nam…  …rm.ts      7',
+      '日本語  x       12345',
+    ])
+  })
 })

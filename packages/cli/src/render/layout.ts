@@ -1,15 +1,15 @@
-/** Blocks of lines put under and beside each other. */
+/** Layout of a page: blocks of lines below and beside each other, headings, bars and tables. */
 import type { Screen, Symbols } from './screen.ts'
-import { left, widthOf } from './text.ts'
+import { cutEnd, cutStart, left, right, widthOf } from './text.ts'
 
-/** Draws itself in a given width; no lines where there is nothing to say. */
+/** Renders a block in the given width; no lines if there is nothing to show. */
 export type Draw = (screen: Screen) => readonly string[]
 
 const GAP = 4
-/** From this width on there is room for two columns. */
+/** From this width on, two blocks fit side by side. */
 const TWO_COLUMNS = 130
 
-/** Side by side where the screen is wide enough, else one under the other. */
+/** Side by side if the screen is wide enough, else one below the other. */
 export function pair(one: Draw, other: Draw): Draw {
   return (screen) => {
     if (screen.columns < TWO_COLUMNS) return stacked([one(screen), other(screen)])
@@ -30,14 +30,14 @@ function beside(first: readonly string[], second: readonly string[], indent: num
   })
 }
 
-/** With an empty line between; empty blocks leave no trace. */
+/** With an empty line between blocks; empty blocks are left out. */
 export function stacked(blocks: readonly (readonly string[])[]): readonly string[] {
   return blocks
     .filter((lines) => lines.length > 0)
     .flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]))
 }
 
-/** A heading, and what is said beside it at the right edge. */
+/** A heading, with `aside` at the right edge. */
 export function heading(title: string, aside: string, { columns, colors }: Screen): string {
   const room = columns - widthOf(title) - widthOf(aside)
   return aside === '' || room < 2
@@ -45,11 +45,72 @@ export function heading(title: string, aside: string, { columns, colors }: Scree
     : `${colors.bold(title)}${' '.repeat(room)}${colors.dim(aside)}`
 }
 
-/** A bar `share` of `width` long, to a part of a cell; at least the shortest for what is not nothing. */
+/** A bar that fills `share` of `width`; any share above 0 is visible. */
 export function bar(share: number, width: number, { bars }: Symbols): string {
   if (!(share > 0) || width < 1) return ''
   const parts = Math.max(1, Math.round(Math.min(1, share) * width * bars.length))
   const rest = parts % bars.length
   const full = (bars.at(-1) ?? '').repeat(Math.floor(parts / bars.length))
   return rest === 0 ? full : `${full}${bars[rest - 1] ?? ''}`
+}
+
+export interface Column<Row> {
+  readonly title: string
+  readonly text: (row: Row) => string
+  readonly align?: 'left' | 'right'
+  /** The column may be cut, at this side, so that the row fits. */
+  readonly gives?: 'end' | 'start'
+  readonly paint?: (text: string) => string
+}
+
+const COLUMN_GAP = 2
+
+/** Columns are as wide as their content; those that may be cut give way if the screen is too narrow. */
+export function table<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  screen: Screen,
+): readonly string[] {
+  const cells = rows.map((row) => columns.map(({ text }) => text(row)))
+  const widths = fitted(columns, cells, screen.columns)
+  const titles = columns.map((column, index) => aligned(column.title, column, widths[index] ?? 0))
+  const rowText = (texts: readonly string[]): string => {
+    const parts = columns.map((column, index) => {
+      const width = widths[index] ?? 0
+      const cut = column.gives === 'start' ? cutStart : cutEnd
+      const cell = aligned(cut(texts[index] ?? '', width, screen.symbols.more), column, width)
+      return column.paint === undefined ? cell : column.paint(cell)
+    })
+    return parts.join(' '.repeat(COLUMN_GAP)).trimEnd()
+  }
+  return [screen.colors.dim(titles.join(' '.repeat(COLUMN_GAP)).trimEnd()), ...cells.map(rowText)]
+}
+
+const LEAST = 6
+
+/** The widest column that may be cut is cut first. */
+function fitted<Row>(
+  columns: readonly Column<Row>[],
+  cells: readonly (readonly string[])[],
+  room: number,
+): readonly number[] {
+  const widths = columns.map(({ title }, index) =>
+    cells.reduce((most, texts) => Math.max(most, widthOf(texts[index] ?? '')), widthOf(title)),
+  )
+  const giving = columns.flatMap(({ gives }, index) => (gives === undefined ? [] : [index]))
+  const total = widths.reduce((sum, width) => sum + width + COLUMN_GAP, -COLUMN_GAP)
+  for (let over = total - room; over > 0; over -= 1) {
+    const widest = giving.reduce(
+      (most, index) => ((widths[index] ?? 0) > (widths[most] ?? 0) ? index : most),
+      giving[0] ?? -1,
+    )
+    const width = widths[widest] ?? 0
+    if (width <= LEAST) break
+    widths[widest] = width - 1
+  }
+  return widths
+}
+
+function aligned<Row>(text: string, { align }: Column<Row>, width: number): string {
+  return align === 'right' ? right(text, width) : left(text, width)
 }

@@ -1,4 +1,4 @@
-/** What a page is drawn on: how wide, in which colours, with which characters, by whose clock. */
+/** What a page is drawn with: width, colours, characters and time zone. */
 import type { Colors } from 'picocolors/types.js'
 import { colorsFor, type Terminal } from '../terminal.ts'
 
@@ -9,7 +9,7 @@ export interface Screen {
   readonly moments: Moments
 }
 
-/** Narrower than this no table reads well; wider than that no line does. */
+/** Tables need at least 60 columns; lines over 160 are hard to read. */
 const NARROWEST = 60
 const WIDEST = 160
 
@@ -22,18 +22,18 @@ export function screenFor(terminal: Terminal): Screen {
   }
 }
 
-/** What lines, bars and marks are drawn with: by choice Unicode, and ASCII where a terminal is not said to take it. */
+/** Characters for lines, bars and marks: Unicode, or ASCII if the terminal may not support it. */
 export interface Symbols {
-  /** Eighths of a cell, from below, from one to all. */
+  /** A cell filled from below, in eighths. */
   readonly columns: readonly string[]
-  /** Parts of a cell, from the left, the last of them all. */
+  /** A cell filled from the left, in halves. */
   readonly bars: readonly string[]
   readonly axis: string
   readonly corner: string
   readonly floor: string
-  /** The line at which a host compacts. */
+  /** Line at the auto-compact threshold. */
   readonly rule: string
-  /** The line at which the window ends. */
+  /** Line at the end of the context window. */
   readonly edge: string
   readonly compacted: string
   readonly cleared: string
@@ -85,7 +85,7 @@ export function symbolsFor(env: Readonly<Record<string, string | undefined>>): S
   return takesUnicode(env) ? UNICODE : ASCII
 }
 
-/** A locale that is named and is not UTF-8 says no; so do the Linux console and the old one of Windows. */
+/** No, if a locale is set that is not UTF-8, on the Linux console, and on the old Windows console. */
 function takesUnicode(env: Readonly<Record<string, string | undefined>>): boolean {
   const locale = [env.LC_ALL, env.LC_CTYPE, env.LANG].find((value) => value !== undefined && value !== '')
   if (locale !== undefined) return /utf-?8/i.test(locale)
@@ -93,8 +93,8 @@ function takesUnicode(env: Readonly<Record<string, string | undefined>>): boolea
   return env.OS !== 'Windows_NT' || env.WT_SESSION !== undefined || env.TERM_PROGRAM !== undefined
 }
 
-/** Moments as the person's own clock shows them. */
-export interface Moments {
+/** Timestamps in the user's time zone. */
+interface Moments {
   /** 2026-03-09 */
   day(at: string): string
   /** 09:14 */
@@ -103,7 +103,7 @@ export interface Moments {
   full(at: string): string
 }
 
-/** `zone`: a name as in `Europe/Berlin`; without one, the machine's own. */
+/** `zone`: a name such as `Europe/Berlin`; default: the machine's. */
 export function momentsIn(zone: string | undefined): Moments {
   const format = new Intl.DateTimeFormat('en-CA', { ...knownZone(zone), ...FIELDS })
   function parts(at: string): { readonly day: string; readonly time: string } {
@@ -131,7 +131,7 @@ const FIELDS: Intl.DateTimeFormatOptions = {
   hourCycle: 'h23',
 }
 
-/** `TZ` may hold what only a C library understands. */
+/** `TZ` may have a form that only a C library understands. */
 function knownZone(zone: string | undefined): Intl.DateTimeFormatOptions {
   if (zone === undefined || zone === '') return {}
   try {

@@ -1,5 +1,7 @@
-/** How much room a text takes on a screen, and texts made to fit. Colours take none, wide characters take two cells. */
-
+/**
+ * Text for the terminal: its width in cells (colours take none, wide characters two), cut and wrapped to fit, and text of a
+ * log made safe: no secrets, one line, no control characters.
+ */
 import { homedir } from 'node:os'
 import { basename } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -11,7 +13,7 @@ const PLAIN = /^[\x20-\x7e]*$/
 const INVISIBLE = /^[\p{Default_Ignorable_Code_Point}\p{Control}\p{Mark}]+$/u
 const EMOJI = /\p{Emoji_Presentation}|\p{Emoji}\uFE0F/u
 
-/** First and last code points that East Asian fonts draw two cells wide (W and F of Unicode's EastAsianWidth). */
+/** Ranges of code points that are two cells wide (W and F of Unicode's EastAsianWidth). */
 const WIDE: readonly (readonly [number, number])[] = [
   [0x1100, 0x115f],
   [0x2e80, 0x303e],
@@ -47,27 +49,21 @@ function cellsOf(grapheme: string): number {
   return WIDE.some(([first, last]) => point >= first && point <= last) ? 2 : 1
 }
 
-/** Cut at the end, with `more` in place of what is gone. For plain text. */
+/** Cuts the end and puts `more` there. For text without colours. */
 export function cutEnd(text: string, width: number, more = '…'): string {
   if (widthOf(text) <= width) return text
-  return (
-    taken(
-      [...graphemes.segment(text)].map(({ segment }) => segment),
-      width - widthOf(more),
-    ).join('') + tail(more, width)
-  )
+  return taken(graphemesOf(text), width - widthOf(more)).join('') + tail(more, width)
 }
 
-/** Cut at the beginning: the end of a path tells most. For plain text. */
+/** Cuts the beginning, for paths, whose end says most. For text without colours. */
 export function cutStart(text: string, width: number, more = '…'): string {
   if (widthOf(text) <= width) return text
-  const backwards = [...graphemes.segment(text)].map(({ segment }) => segment).reverse()
-  return (
-    tail(more, width) +
-    taken(backwards, width - widthOf(more))
-      .reverse()
-      .join('')
-  )
+  const end = taken(graphemesOf(text).reverse(), width - widthOf(more)).reverse()
+  return tail(more, width) + end.join('')
+}
+
+function graphemesOf(text: string): string[] {
+  return [...graphemes.segment(text)].map(({ segment }) => segment)
 }
 
 function tail(more: string, width: number): string {
@@ -91,7 +87,7 @@ export function right(text: string, width: number): string {
   return ' '.repeat(Math.max(0, width - widthOf(text))) + text
 }
 
-/** In as many lines as it takes, broken between words; the first begins with `mark`, the others as far in. */
+/** Breaks a text between words. The first line begins with `mark`; the others are indented as far. */
 export function wrap(text: string, columns: number, mark = ''): readonly string[] {
   const indent = ' '.repeat(widthOf(mark))
   const room = columns - indent.length
@@ -105,7 +101,7 @@ export function wrap(text: string, columns: number, mark = ''): readonly string[
   return lines.map((line, index) => `${index === 0 ? mark : indent}${line}`)
 }
 
-/** A text as one line of at most so many characters. What a tool printed must not be able to drive the terminal. */
+/** The beginning of a text in one line, without control characters: tool output must not control the terminal. */
 export function firstWords(text: string, width: number): string {
   const line = text
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
@@ -116,34 +112,33 @@ export function firstWords(text: string, width: number): string {
   return characters.length <= width ? line : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`
 }
 
-// Text of a log on its way to the screen: without secrets, in one line, unable to drive the terminal.
-
+/** Text of a log, made safe to print: no secrets, one line, no control characters. */
 export function shown(text: string): string {
   return (
     redact(text)
       // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
       .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ')
-      // Marks that turn the direction of what follows, or take no room.
+      // Marks that change the text direction or have no width.
       .replace(/[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, '')
       .replace(/\s+/g, ' ')
       .trim()
   )
 }
 
-/** The person's own folder is `~`. */
+/** With `~` for the user's home folder. */
 export function shownPath(path: string, home: string = homedir()): string {
   const text = shown(path)
   const inside = insideOf(text, home)
   return inside === null ? text : inside === '' ? '~' : `~/${inside}`
 }
 
-/** The last part of the path of its repository. */
+/** The last part of the path of the folder's repository. */
 export function projectName(folder: string): string {
   const repository = repositoryOf(folder)
   return basename(repository) || repository
 }
 
-/** Within the session's project, from there; else as any path. */
+/** Relative to the session's project if it is inside, else like `formatPath`. */
 export function projectPath(path: string, project: string | null): string {
   const inside = project === null ? null : insideOf(shown(path), shown(project))
   return inside === null || inside === '' ? shownPath(path) : inside

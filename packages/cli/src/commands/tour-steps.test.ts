@@ -11,24 +11,24 @@ const screen: Screen = {
   moments: momentsIn('UTC'),
 }
 
-const TEXT = 'The same session goes on, with a simulated model and a window of 40,000 tokens'
+const TEXT = 'The session goes on, with a simulated model and a context window of 40,000 tokens'
 
 describe('a step of the tour', () => {
   it.each([
     [
       'a heading',
       scene(TEXT),
-      `\nThe same session goes on, with a simulated model and a\nwindow of 40,000 tokens\n`,
+      `\nThe session goes on, with a simulated model and a context\nwindow of 40,000 tokens\n`,
     ],
     [
       'a line',
       line(TEXT),
-      `  The same session goes on, with a simulated model and a\n  window of 40,000 tokens\n`,
+      `  The session goes on, with a simulated model and a context\n  window of 40,000 tokens\n`,
     ],
     [
       'an act',
       act(TEXT),
-      `  * The same session goes on, with a simulated model and a\n    window of 40,000 tokens\n`,
+      `  * The session goes on, with a simulated model and a\n    context window of 40,000 tokens\n`,
     ],
   ])('%s is wrapped where the screen ends', (_, step, shown) => {
     expect(stepText(step, screen)).toBe(shown)
@@ -37,10 +37,10 @@ describe('a step of the tour', () => {
   it.each([
     [1, '1 earlier response'],
     [2, '2 earlier responses'],
-  ])('counts %i', (responses, words) => {
-    const event: SessionEvent = { type: 'thinking-dropped', responses }
+  ])('counts %i', (amount, responses) => {
+    const event: SessionEvent = { type: 'thinking-dropped', responses: amount }
     expect(stepOf(event)?.text).toBe(
-      `the provider does not know the thinking of ${words}: left out, asked again`,
+      `The provider rejected the thinking of ${responses}: removed it and sent the request again.`,
     )
   })
 })

@@ -1,10 +1,8 @@
-/** What `tidemark start` shows: one session three ways, as its log, as the view of it, and as a request. */
+/** `tidemark start`: the sample session three ways: its log, the context that the model sees, and the request. */
 import {
-  type Attachment,
   type Block,
   blocksOf,
   CLEARED_TEXT,
-  type Content,
   type Entry,
   type Finding,
   isCompactBoundary,
@@ -17,24 +15,30 @@ import {
   type Payload,
   sessionOf,
   strictProfile,
-  type View,
   validate,
   viewOf,
 } from '@tidemark/core'
 import type { Colors } from 'picocolors/types.js'
 import { firstWords, wrap } from '../render/text.ts'
-import { requestOf, type Sample } from '../sample-session.ts'
+import { readSample, requestOf, type Sample } from '../sample-session.ts'
+import { colorsFor, type Terminal } from '../terminal.ts'
+
+export function start(options: { readonly json?: boolean }, terminal: Terminal): void {
+  const report = reportSample(readSample())
+  if (options.json === true) terminal.write(`${JSON.stringify(report, null, 2)}\n`)
+  else terminal.write(renderSample(report, { colors: colorsFor(terminal), columns: terminal.columns }))
+}
 
 /** The JSON value of `tidemark start --json`. */
-export interface SampleReport {
+interface SampleReport {
   readonly session: { readonly id: string; readonly records: number; readonly damage: number }
   readonly view: readonly (EntryLine & { readonly uuid: string })[]
   readonly request: Payload
-  /** What the strictest provider would refuse in it. */
+  /** What the strictest provider would reject in the request. */
   readonly findings: readonly Finding[]
 }
 
-export interface Page {
+interface Page {
   readonly colors: Colors
   readonly columns: number
 }
@@ -42,23 +46,18 @@ export interface Page {
 export function reportSample({ records, damage }: Sample): SampleReport {
   const session = sessionOf(records)
   const view = viewOf(session)
-  const compactedAt = compactionIn(view)
+  const entries: readonly Entry[] = [...view.entries]
+  const compactedAt = entries.findLast(({ record }) => isCompactBoundary(record))?.index ?? 0
   const request = requestOf(session, view)
   return {
     session: { id: records[0]?.sessionId ?? '', records: records.length, damage: damage.length },
-    view: [...view.entries].map((entry) => ({ uuid: entry.record.uuid, ...entryLine(entry, compactedAt) })),
+    view: entries.map((entry) => ({ uuid: entry.record.uuid, ...entryLine(entry, compactedAt) })),
     request,
     findings: validate(request, strictProfile),
   }
 }
 
-function compactionIn(view: View): number {
-  const boundaries = [...view.entries].filter((entry: Entry) => isCompactBoundary(entry.record))
-  return boundaries.at(-1)?.index ?? 0
-}
-
-export function renderSample(sample: Sample, page: Page): string {
-  const report = reportSample(sample)
+function renderSample(report: SampleReport, page: Page): string {
   const { bold, dim } = page.colors
   const { messages } = report.request
   return [
@@ -66,17 +65,17 @@ export function renderSample(sample: Sample, page: Page): string {
     '',
     ...fact(
       'The log',
-      `${report.session.records} records, append-only: nothing in it is ever rewritten`,
+      `${report.session.records} records, append-only: a record is never changed or removed`,
       page,
     ),
-    ...fact('The view', `${report.view.length} records: what the model is shown next`, page),
+    ...fact('The context', `${report.view.length} records that the model sees next`, page),
     ...fact(
       'The request',
-      `${messages.length} messages: the view as a model takes it; ${verdictOf(report)}`,
+      `${messages.length} messages: the context as sent to the API; ${verdictOf(report)}`,
       page,
     ),
     '',
-    bold('The view'),
+    bold('The context'),
     ...report.view.map((line, index) => viewLine(line, index, page)),
     '',
     `${bold('The request')} ${dim(`to ${report.request.model}, ${report.request.tools?.length ?? 0} tools`)}`,
@@ -89,7 +88,7 @@ export function renderSample(sample: Sample, page: Page): string {
       }),
     ),
     '',
-    dim('tidemark start --json prints the whole request.'),
+    dim('tidemark start --json prints the complete request.'),
     '',
   ].join('\n')
 }
@@ -104,8 +103,8 @@ function fact(name: string, text: string, { colors, columns }: Page): readonly s
 function verdictOf({ findings }: SampleReport): string {
   const [first] = findings
   return first === undefined
-    ? 'no rule of the strictest provider broken'
-    : `a provider might refuse it: ${first.message}`
+    ? 'valid for the strictest provider'
+    : `a provider might reject it: ${first.message}`
 }
 
 function viewLine({ who, form, words }: EntryLine, index: number, { colors, columns }: Page): string {
@@ -114,17 +113,16 @@ function viewLine({ who, form, words }: EntryLine, index: number, { colors, colu
   return `${String(index + 1).padStart(3)}  ${who.padEnd(9)}  ${mark}  ${firstWords(words, columns - 25)}`
 }
 
-// One line of the view: who speaks, whether it stands as it was said, and how it begins.
-
-export interface EntryLine {
+/** One entry of the context, in one line. */
+interface EntryLine {
   readonly who: string
-  /** `kept`: from before the last compaction. `cleared`: its text no longer stands there. */
+  /** `kept`: from before the last compaction. `cleared`: its text was replaced by a placeholder. */
   readonly form: 'verbatim' | 'kept' | 'cleared'
   readonly words: string
 }
 
-/** `compactedAt`: where the last compaction stands; what is older was kept by it. */
-export function entryLine(entry: Entry, compactedAt: number): EntryLine {
+/** `compactedAt`: the index of the last compaction; older entries were kept by it. */
+function entryLine(entry: Entry, compactedAt: number): EntryLine {
   const { record, index, cleared } = entry
   const form = cleared !== undefined ? 'cleared' : index < compactedAt ? 'kept' : 'verbatim'
   const words = cleared !== undefined && cleared.results.length > 0 ? CLEARED_TEXT : wordsOf(record)
@@ -153,27 +151,23 @@ function wordsOf(record: KnownRecord): string {
     const { trigger, compactedToolIds, tokensSaved } = record.microcompactMetadata
     return `cleared (${trigger}): tool results ${compactedToolIds.length}, tokens saved ${tokensSaved}`
   }
-  if (record.type === 'attachment') return attachmentWords(record.attachment)
+  if (record.type === 'attachment') {
+    const { content } = record.attachment
+    return typeof content === 'string' ? content : JSON.stringify(record.attachment)
+  }
   if (record.type === 'user' || record.type === 'assistant') {
     return blocksOf(record.message.content).map(blockWords).join(' ')
   }
   return record.type === 'system' ? (record.content ?? record.subtype ?? '') : ''
 }
 
-function attachmentWords(attachment: Attachment): string {
-  return typeof attachment.content === 'string' ? attachment.content : JSON.stringify(attachment)
-}
-
-// What a block says, in words.
-
-export function blockWords(block: Block): string {
+function blockWords(block: Block): string {
   if (isText(block)) return block.text
   if (isToolUse(block)) return `${block.name} ${JSON.stringify(block.input)}`
-  if (isToolResult(block)) return contentWords(block.content ?? '')
+  if (isToolResult(block)) {
+    const { content = '' } = block
+    return typeof content === 'string' ? content : content.map(blockWords).join(' ')
+  }
   if (isThinking(block)) return typeof block.thinking === 'string' ? block.thinking : '(not readable)'
   return JSON.stringify(block)
-}
-
-export function contentWords(content: Content): string {
-  return typeof content === 'string' ? content : content.map(blockWords).join(' ')
 }

@@ -2,7 +2,7 @@ import picocolors from 'picocolors'
 import type { CacheBreak, ClearingCost, SessionReport } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { momentsIn, type Screen, symbolsFor } from '../render/screen.ts'
-import { breaks } from './cache-breaks.ts'
+import { breaks } from './costs.ts'
 
 function screen(columns = 80, env: Readonly<Record<string, string>> = {}): Screen {
   const colors = picocolors.createColors(false)
@@ -46,14 +46,14 @@ function drawn(given: Given, on = screen()) {
 }
 
 describe('the breaks of a session', () => {
-  it('say when, how much, what it cost and why, the dearest first, with what they came to in all', () => {
+  it('show time, tokens, cost and cause, the most expensive first, with their total', () => {
     const cause = 'server-side' as const
     const cacheBreaks = [
       broken(0.25),
       broken(1.5, { tokensRewritten: 135_000, cause, evidence: 'nothing changed' }),
     ]
     expect(drawn({ cacheBreaks })).toEqual([
-      'Cache breaks                                    2, $1.75 lost, 12.5% of the bill',
+      'Cache breaks                                    2, $1.75 lost, 12.5% of the cost',
       '  server side 1× $1.50, expired 1× $0.25',
       '  2026-03-09 09:14    135k     $1.50  server side',
       '      nothing changed',
@@ -63,7 +63,7 @@ describe('the breaks of a session', () => {
     ])
   })
 
-  it('that are many are folded, with a word how to see them all', () => {
+  it('beyond the first five are counted, with a hint how to see them all', () => {
     const lines = drawn(
       { cacheBreaks: Array.from({ length: 9 }, (_, index) => broken(index + 1)) },
       screen(160),
@@ -79,7 +79,7 @@ describe('the breaks of a session', () => {
     expect(lines.at(-1)).toBe('  … and 4 cheaper (--json lists them all)')
   })
 
-  it('without a known price are told all the same', () => {
+  it('are shown even if their price is not known', () => {
     expect(
       drawn({ cacheBreaks: [broken(null, { at: '', agent: 'helper' }), broken(0.5)], share: null }),
     ).toEqual([
@@ -93,35 +93,34 @@ describe('the breaks of a session', () => {
     ])
   })
 
-  it('are told apart from what clearings cost', () => {
+  it('are kept apart from the cost of clearings', () => {
     expect(drawn({ clearingCosts: [cleared(82), cleared(102), cleared(null)] }, screen(120))).toEqual([
       `Cache breaks${' '.repeat(104)}none`,
-      "  △ the host's own acts, no breaks: 3 clearings, 273k tokens processed again for $2.61; each pays back in 82 to 102",
-      '    calls',
+      '  △ not breaks: 3 clearings by the host, 273k tokens re-cached for $2.61; each pays for itself in 82 to 102 calls',
     ])
   })
 
-  it('leave no trace where there are none', () => {
+  it('have no section if there are none', () => {
     expect(drawn({})).toEqual([])
   })
 
-  it('shows no secret and cannot drive the terminal', () => {
+  it('show no secret and no control characters', () => {
     const secret = `sk-ant-api03-${'a1B2'.repeat(20)}`
     const text = drawn({ cacheBreaks: [broken(1, { evidence: `${secret} \u001b[2J` })] }).join('')
     expect([text.includes(secret), text.includes('\u001b')]).toEqual([false, false])
   })
 })
 
-describe('an hour where five minutes lapsed', () => {
+describe('a 1-hour TTL, if 5-minute entries expired', () => {
   it.each([
-    [1.5, 'a cache lifetime of an hour would have saved $1.50 here: by these gaps it pays'],
-    [-0.25, 'a cache lifetime of an hour would have cost $0.25 more here: by these gaps it'],
-  ])('is said to pay or not: %d', (hourWouldSave, line) => {
+    [1.5, 'a 1-hour cache TTL would have saved $1.50 in this session'],
+    [-0.25, 'a 1-hour cache TTL would have cost $0.25 more in this session'],
+  ])('would have saved or cost %d', (hourWouldSave, line) => {
     expect(drawn({ cacheBreaks: [broken(0.25)], hourWouldSave })).toContain(`  ${line}`)
   })
 
-  it('is no matter where nothing lapsed', () => {
+  it('is not mentioned if nothing expired', () => {
     const cacheBreaks = [broken(0.25, { cause: 'restarted' })]
-    expect(drawn({ cacheBreaks, hourWouldSave: 1 }).join()).not.toContain('an hour')
+    expect(drawn({ cacheBreaks, hourWouldSave: 1 }).join()).not.toContain('1-hour')
   })
 })

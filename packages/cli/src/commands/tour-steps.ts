@@ -1,0 +1,144 @@
+/** What the tour prints: the events of a session as one line each (most give none), and as data for `--json`. */
+import type { SessionEvent } from 'tidemark'
+import { dollars, count as many, percent, whole } from '../render/figures.ts'
+import type { Screen } from '../render/screen.ts'
+import { wrap } from '../render/text.ts'
+
+export interface TourStep {
+  /** A heading, a plain line, or a line about a rewrite of the conversation. */
+  readonly kind: 'scene' | 'line' | 'act'
+  readonly text: string
+  readonly data?: Readonly<Record<string, unknown>>
+}
+
+export function scene(text: string): TourStep {
+  return { kind: 'scene', text }
+}
+
+export function line(text: string, data?: TourStep['data']): TourStep {
+  return data === undefined ? { kind: 'line', text } : { kind: 'line', text, data }
+}
+
+export function act(text: string, data?: TourStep['data']): TourStep {
+  return data === undefined ? { kind: 'act', text } : { kind: 'act', text, data }
+}
+
+/** Null for an event that the tour does not print. */
+export function stepOf(event: SessionEvent): TourStep | null {
+  switch (event.type) {
+    case 'microcompact':
+      return clearingStep(event)
+    case 'compact':
+      return compactionStep(event.compaction)
+    case 'cache-broke':
+      return act(event.event.sentence, { reason: event.event.reason.kind, tokens: event.event.tokensLost })
+    case 'act-paid':
+      return act(costText(event.act))
+    case 'thinking-dropped':
+      return act(
+        `The provider rejected the thinking of ${many(event.responses, 'earlier response')}: removed it and sent the request again.`,
+      )
+    case 'undone':
+      return act(`Undone: ${event.of}`)
+    default:
+      return null
+  }
+}
+
+function clearingStep({
+  clearing,
+  way,
+  tokensBefore,
+  tokensAfter,
+}: Extract<SessionEvent, { readonly type: 'microcompact' }>): TourStep {
+  const results = many(clearing.metadata.compactedToolIds.length, 'old tool result')
+  return act(`Cleared ${results}: ${sizes(tokensBefore, tokensAfter)}.`, {
+    way,
+    tokensBefore,
+    tokensAfter,
+    cost: clearing.cost,
+  })
+}
+
+/** Printed after the next call, when the provider has reported what the rewrite cost. */
+function costText({
+  tokensRewritten,
+  moneySpent,
+  breakEvenTurns,
+}: Extract<SessionEvent, { readonly type: 'act-paid' }>['act']): string {
+  const price = moneySpent === null ? 'price not known' : dollars(moneySpent)
+  const pays = breakEvenTurns === null ? '' : ` Pays for itself in ${many(breakEvenTurns, 'call')}.`
+  return `Cost: ${whole(tokensRewritten)} tokens re-cached (${price}).${pays}`
+}
+
+function compactionStep({
+  tokensBefore,
+  tokensAfter,
+  summarizer,
+  receipt,
+  id,
+}: Extract<SessionEvent, { readonly type: 'compact' }>['compaction']): TourStep {
+  const { lost, summarised, carried } = receipt
+  const by = summarizer === 'local' ? 'without a model' : 'by the model'
+  const losses = [
+    [lost.files.length, 'file'],
+    [lost.userMessages.length, 'user message'],
+    [lost.errors.length, 'error'],
+    [lost.identifiers.length + lost.moreIdentifiers, 'name'],
+  ] as const
+  const named = losses.filter(([amount]) => amount > 0).map(([amount, kind]) => many(amount, kind))
+  return act(
+    [
+      `Compacted ${by}: ${sizes(tokensBefore, tokensAfter)}.`,
+      `Summarized ${many(summarised.length, 'record')}, re-attached ${many(carried.length, 'item')}.`,
+      named.length === 0
+        ? 'The summary lost no file, message, error or name.'
+        : `No longer in the context, but retrievable: ${named.join(', ')}.`,
+    ].join(' '),
+    { id, summarizer, tokensBefore, tokensAfter, lost },
+  )
+}
+
+function sizes(before: number, after: number): string {
+  return `${whole(Math.round(before))} → ${whole(Math.round(after))} tokens`
+}
+
+/** The model calls since the last step. */
+interface Calls {
+  readonly count: number
+  readonly prompt: number
+  readonly read: number
+  /** Prompt tokens of the last call. */
+  readonly last: number
+  readonly cost: number
+}
+
+export const NO_CALLS: Calls = { count: 0, prompt: 0, read: 0, last: 0, cost: 0 }
+
+export function withCall(calls: Calls, event: SessionEvent): Calls {
+  if (event.type !== 'priced') return calls
+  const { tokens, money } = event.call
+  const prompt = tokens.input + tokens.cacheRead + tokens.write5m + tokens.write1h
+  return {
+    count: calls.count + 1,
+    prompt: calls.prompt + prompt,
+    read: calls.read + tokens.cacheRead,
+    last: prompt,
+    cost: calls.cost + (money.total ?? 0),
+  }
+}
+
+export function callsStep({ count: calls, prompt, read, last, cost }: Calls): readonly TourStep[] {
+  if (calls === 0) return []
+  const hits = percent(prompt === 0 ? 0 : read / prompt)
+  const text = `${many(calls, 'model call')} for ${dollars(cost)}; ${hits} of the prompt tokens came from the cache; the last prompt had ${whole(last)} tokens.`
+  return [line(text, { calls, prompt, cacheRead: read, cost })]
+}
+
+/** Headings in bold, rewrites marked with `*`, long lines wrapped. */
+export function stepText({ kind, text }: TourStep, screen: Screen): string {
+  const { colors } = screen
+  if (kind === 'scene') return `\n${wrap(text, screen.columns).map(colors.bold).join('\n')}\n`
+  const lines = wrap(text, screen.columns, kind === 'act' ? '  * ' : '  ')
+  return `${(kind === 'act' ? lines.map(colors.cyan) : lines).join('\n')}\n`
+}

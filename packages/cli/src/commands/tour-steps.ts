@@ -131,7 +131,7 @@ export function withCall(calls: Calls, event: SessionEvent): Calls {
 export function callsStep({ count: calls, prompt, read, last, cost }: Calls): readonly TourStep[] {
   if (calls === 0) return []
   const hits = percent(prompt === 0 ? 0 : read / prompt)
-  const text = `${many(calls, 'model call')} for ${dollars(cost)}; ${hits} of the prompt tokens came from the cache; the last prompt had ${whole(last)} tokens.`
+  const text = `${many(calls, 'model call')}, ${dollars(cost)}: ${hits} cache hits, last prompt ${whole(last)} tokens.`
   return [line(text, { calls, prompt, cacheRead: read, cost })]
 }
 

@@ -15,9 +15,8 @@ import {
   widthOf,
   wrap,
 } from '../render/text.ts'
-import { classes, largest, readAgain, tools } from './context-contents.ts'
-import { acts, marksOf, plot, rowOf, scaleFor } from './context-plot.ts'
 import { breaks, money, sinceThen } from './costs.ts'
+import { acts, classes, context, largest, readAgain, tools } from './session-context.ts'
 
 /** `sinceDay`: the day given with `--since`; the page covers the whole session all the same. */
 export function sessionPage(report: SessionReport, screen: Screen, sinceDay: string | null = null): string {
@@ -41,23 +40,6 @@ export function sessionPage(report: SessionReport, screen: Screen, sinceDay: str
     warnings(report, screen),
   ]
   return `${stacked(blocks).join('\n')}\n`
-}
-
-function context(report: SessionReport, screen: Screen): readonly string[] {
-  const drawn = plot(report.context, marksOf(report), screen)
-  return drawn.length === 0 ? [] : [heading('Context over time', legend(report, screen), screen), ...drawn]
-}
-
-function legend({ context: curve, compactions, clearings }: SessionReport, { symbols }: Screen): string {
-  const scale = scaleFor(curve)
-  const line = (value: number, name: string, symbol: string): string =>
-    `${rowOf(value, scale) === null ? '' : `${symbol} `}${name} ${limit(value)}`
-  return [
-    curve.window === null ? 'window not known' : line(curve.window, 'window', symbols.edge),
-    ...(curve.autoCompact === null ? [] : [line(curve.autoCompact, 'auto-compact', symbols.rule)]),
-    ...(compactions.length === 0 ? [] : [`${symbols.compacted} compacted`]),
-    ...(clearings.length === 0 ? [] : [`${symbols.cleared} cleared`]),
-  ].join('  ')
 }
 
 // Header and key figures.

@@ -1,9 +1,43 @@
-/** The context over the calls of a session: a filled curve with its limits, and the rewrites below it. */
-import type { ClearingFound, CompactionFound, ContextCurve, SessionReport } from 'tidemark'
-import { count, limit, tokens, whole } from '../render/figures.ts'
-import { heading } from '../render/layout.ts'
+/**
+ * The context of a session: its size over the calls as a curve with its limits, the rewrites, and what filled it (by class,
+ * by tool, the largest items, files read more than once).
+ */
+import type {
+  ClearingFound,
+  CompactionFound,
+  ContextCurve,
+  LargeItem,
+  SessionReport,
+  TokensByKind,
+} from 'tidemark'
+import { count, limit, percent, tokens, whole } from '../render/figures.ts'
+import { bar, heading } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
-import { cutEnd, left, right, shown, widthOf } from '../render/text.ts'
+import { cutEnd, cutStart, left, projectPath, right, shown, widthOf } from '../render/text.ts'
+
+export function context(report: SessionReport, screen: Screen): readonly string[] {
+  const drawn = plot(report.context, marksOf(report), screen)
+  return drawn.length === 0 ? [] : [heading('Context over time', legend(report, screen), screen), ...drawn]
+}
+
+function legend({ context: curve, compactions, clearings }: SessionReport, { symbols }: Screen): string {
+  const scale = scaleFor(curve)
+  const line = (value: number, name: string, symbol: string): string =>
+    `${rowOf(value, scale) === null ? '' : `${symbol} `}${name} ${limit(value)}`
+  return [
+    curve.window === null ? 'window not known' : line(curve.window, 'window', symbols.edge),
+    ...(curve.autoCompact === null ? [] : [line(curve.autoCompact, 'auto-compact', symbols.rule)]),
+    ...(compactions.length === 0 ? [] : [`${symbols.compacted} compacted`]),
+    ...(clearings.length === 0 ? [] : [`${symbols.cleared} cleared`]),
+  ].join('  ')
+}
+
+function marksOf({ compactions, clearings }: SessionReport): readonly PlotMark[] {
+  return [
+    ...compactions.map(({ afterCall }) => ({ afterCall, kind: 'compacted' as const })),
+    ...clearings.map(({ afterCall }) => ({ afterCall, kind: 'cleared' as const })),
+  ]
+}
 
 interface PlotMark {
   /** Points of the curve before the mark. */
@@ -14,7 +48,7 @@ interface PlotMark {
 const LABEL = 5
 const MARGIN = LABEL + 3
 
-export function plot(curve: ContextCurve, marks: readonly PlotMark[], screen: Screen): readonly string[] {
+function plot(curve: ContextCurve, marks: readonly PlotMark[], screen: Screen): readonly string[] {
   const { points } = curve
   if (points.length === 0) return []
   const width = screen.columns - MARGIN
@@ -136,7 +170,7 @@ const LEAST_STEPS = 4
 const LEAST_FILLED = 0.35
 const ROUND = [10, 5, 2.5, 2]
 
-export function scaleFor({ window, autoCompact, points }: ContextCurve): Scale {
+function scaleFor({ window, autoCompact, points }: ContextCurve): Scale {
   const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 1)
   const limits = [window, autoCompact].flatMap((line) =>
     line !== null && peak >= line * LEAST_FILLED ? [line] : [],
@@ -155,7 +189,7 @@ function stepFor(most: number): number {
 }
 
 /** The row of a value, counted from below; null if it is above the plot. */
-export function rowOf(value: number | null, { top, rows }: Scale): number | null {
+function rowOf(value: number | null, { top, rows }: Scale): number | null {
   if (value === null || value > top) return null
   return Math.min(rows - 1, Math.floor((value / top) * rows))
 }
@@ -166,13 +200,6 @@ function labelOf(row: number, { step }: Scale): number | null {
 }
 
 // The compactions and clearings of a session, in order.
-
-export function marksOf({ compactions, clearings }: SessionReport): readonly PlotMark[] {
-  return [
-    ...compactions.map(({ afterCall }) => ({ afterCall, kind: 'compacted' as const })),
-    ...clearings.map(({ afterCall }) => ({ afterCall, kind: 'cleared' as const })),
-  ]
-}
 
 export function acts(report: SessionReport, screen: Screen): readonly string[] {
   const { compactions, clearings } = report
@@ -222,4 +249,114 @@ function actLine(
 
 function size(amount: number | null): string {
   return amount === null ? '?' : tokens(amount)
+}
+
+// What filled the context.
+
+const CLASS_NAMES: Readonly<Record<Exclude<keyof TokensByKind, 'total'>, string>> = {
+  toolResults: 'tool results',
+  toolRequests: 'tool requests',
+  thinking: 'thinking',
+  assistantText: 'assistant text',
+  human: 'prompts',
+  summaries: 'summaries',
+  attachments: 'attachments',
+  localCommandOutput: 'command output',
+  media: 'media',
+  other: 'other',
+}
+
+const NAME = 16
+const FIGURES = 17
+
+export function classes({ tokensByClass }: SessionReport, screen: Screen): readonly string[] {
+  const { total, ...parts } = tokensByClass
+  if (total === 0) return []
+  const rows = Object.entries(parts)
+    .filter(([, amount]) => amount > 0)
+    .sort(([, one], [, other]) => other - one)
+  const most = rows[0]?.[1] ?? 1
+  const width = screen.columns - NAME - FIGURES - 2
+  return [
+    heading('What filled the context', `${tokens(total)} tokens, estimated`, screen),
+    ...rows.map(([name, amount]) => {
+      const drawn = left(bar(amount / most, width, screen.symbols), width)
+      const figures = right(percent(amount / total), 8) + right(tokens(amount), 9)
+      return `  ${left(CLASS_NAMES[name as keyof typeof CLASS_NAMES], NAME)}${screen.colors.cyan(drawn)}${figures}`
+    }),
+  ]
+}
+
+const MOST_TOOLS = 8
+
+export function tools({ byTool }: SessionReport, screen: Screen): readonly string[] {
+  if (byTool.length === 0) return []
+  const shownTools = byTool.slice(0, MOST_TOOLS)
+  const most = Math.max(
+    1,
+    ...shownTools.map(({ requestTokens, resultTokens }) => requestTokens + resultTokens),
+  )
+  const width = screen.columns - NAME - 29
+  const title = left('Tools', screen.columns - 27)
+  const columns = right('calls', 9) + right('requests', 9) + right('results', 9)
+  const rows = shownTools.map(({ tool, calls, requestTokens, resultTokens }) => {
+    const drawn = left(bar((requestTokens + resultTokens) / most, width, screen.symbols), width)
+    const name = left(cutEnd(shown(tool), NAME - 1, screen.symbols.more), NAME)
+    const figures = right(whole(calls), 9) + right(tokens(requestTokens), 9) + right(tokens(resultTokens), 9)
+    return `  ${name}${screen.colors.cyan(drawn)}${figures}`
+  })
+  return [
+    `${screen.colors.bold(title)}${screen.colors.dim(columns)}`,
+    ...rows,
+    ...more(byTool.length - MOST_TOOLS, 'tool', screen),
+  ]
+}
+
+const MOST_ITEMS = 8
+
+export function largest(report: SessionReport, screen: Screen): readonly string[] {
+  const items = report.largest.slice(0, MOST_ITEMS)
+  if (items.length === 0) return []
+  const rows = items.map((item) => {
+    const name = left(cutEnd(shown(nameOf(item)), NAME - 1, screen.symbols.more), NAME)
+    const room = screen.columns - 10 - NAME
+    return `${right(tokens(item.tokens), 8)}  ${name}${screen.colors.dim(whatOf(item, report.project, room, screen))}`.trimEnd()
+  })
+  return [heading('Largest items', 'tokens, estimated', screen), ...rows]
+}
+
+function nameOf({ kind, tool }: LargeItem): string {
+  if (tool === null) return kind
+  return kind === 'request' ? `${tool} (request)` : tool
+}
+
+function whatOf({ what }: LargeItem, project: string | null, room: number, { symbols }: Screen): string {
+  const isPath = /^[~./\\]|^[A-Za-z]:\\/.test(what) && !what.includes(' ')
+  return isPath
+    ? cutStart(projectPath(what, project), room, symbols.more)
+    : cutEnd(shown(what), room, symbols.more)
+}
+
+const MOST_READS = 6
+
+export function readAgain({ duplicateReads, project }: SessionReport, screen: Screen): readonly string[] {
+  if (duplicateReads.length === 0) return []
+  const wasted = duplicateReads.reduce((sum, read) => sum + read.tokens, 0)
+  const rows = duplicateReads.slice(0, MOST_READS).map((read) => {
+    const path = cutStart(projectPath(read.path, project), screen.columns - 18, screen.symbols.more)
+    return `${right(tokens(read.tokens), 8)}  ${left(`${whole(read.count)}${screen.symbols.times}`, 6)}${screen.colors.dim(path)}`
+  })
+  return [
+    heading(
+      'Read again',
+      `${count(duplicateReads.length, 'file')}, ${tokens(wasted)} tokens repeated`,
+      screen,
+    ),
+    ...rows,
+    ...more(duplicateReads.length - MOST_READS, 'file', screen),
+  ]
+}
+
+function more(rest: number, what: string, { colors, symbols }: Screen): readonly string[] {
+  return rest > 0 ? [colors.dim(`  ${symbols.more} and ${count(rest, what)} more`)] : []
 }

@@ -52,7 +52,7 @@ export async function inspect(
   const unreadable = [...found.unreadable, ...inspection.unreadable]
   const code = printUnreadable(unreadable, terminal)
   const sessions = arranged(inspection.sessions, choices)
-  const showing = { terminal, left: found.left, sinceDay: dayOf(choices, terminal) }
+  const showing: Showing = { terminal, left: found.left, sinceDay: dayOf(choices, terminal) }
   if (choices.session !== undefined) {
     const rows = found.isById === true ? 0 : sessions.length
     const chosen = chooseSession(sessions, choices.session, rows)

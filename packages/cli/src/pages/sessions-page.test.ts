@@ -34,7 +34,7 @@ beforeAll(async () => {
   sessions = [first, { ...first, sessionId: 'other', spending, cacheBreaks: lost }]
 })
 
-const VIEW = { rows: 0, left: 0, sinceDay: null, isWatched: false }
+const VIEW: Parameters<typeof sessionsPage>[1] = { rows: 0, left: 0, sinceDay: null, isWatched: false }
 
 describe('many sessions', () => {
   it.each([60, 72, 80, 100, 160])('fit into %d columns', (columns) => {

@@ -84,21 +84,14 @@ const PEAK_AND_HITS: readonly Column<Numbered>[] = [
 ]
 
 function sessionColumns({ moments, colors, columns: width }: Screen): readonly Column<Numbered>[] {
-  const columns: readonly Column<Numbered>[] = [
+  const id: Column<Numbered> = { title: 'id', text: (row) => shown(row.id), paint: colors.dim }
+  return [
     { title: '#', align: 'right', text: ({ number }) => whole(number), paint: colors.dim },
     {
       title: 'started',
       text: ({ report }) => (report.startedAt === null ? '?' : moments.full(report.startedAt)),
     },
-    ...(width < ROOM_FOR_ID
-      ? []
-      : [
-          {
-            title: 'id',
-            text: ({ id }: Numbered) => shown(id),
-            paint: colors.dim,
-          },
-        ]),
+    ...(width < ROOM_FOR_ID ? [] : [id]),
     { title: 'project', gives: 'end', text: ({ report }) => shown(projectName(report.project ?? '')) },
     { title: 'model', gives: 'end', text: ({ report }) => shown(shortModel(report.models)) },
     { title: 'calls', align: 'right', text: ({ report }) => whole(report.apiCalls) },
@@ -110,7 +103,6 @@ function sessionColumns({ moments, colors, columns: width }: Screen): readonly C
       paint: colors.bold,
     },
   ]
-  return columns
 }
 
 function lostColumn(listed: readonly SessionReport[], { columns }: Screen): readonly Column<Numbered>[] {

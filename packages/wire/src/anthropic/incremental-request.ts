@@ -24,15 +24,19 @@ export interface GrowingRequest {
 }
 
 /** Message texts shared with the previous request, and replacements for the few that this request's markers change. */
-export interface GrowingMessages {
+export interface GrowingMessages extends MarkedTexts {
   /** Texts of `frozenMessages`. */
   readonly settled: List<MessageText>
   readonly tail: readonly MessageText[]
+  readonly frozen: List<FlatMessage>
+}
+
+/** What markers and references do to message texts. */
+interface MarkedTexts {
   /** By index: the text with markers and references. */
   readonly onTop: ReadonlyMap<number, string>
   /** Tool results in messages before this index carry a `cache_reference`. */
   readonly referTo: number
-  readonly frozen: List<FlatMessage>
 }
 
 export interface GrowOptions {
@@ -86,7 +90,7 @@ function growMessages(request: AssembledRequest, previous: GrowingMessages | und
 function topOf(
   { markers, refers }: AssembledRequest,
   textAt: (index: number) => MessageText | undefined,
-): Pick<GrowingMessages, 'onTop' | 'referTo'> {
+): MarkedTexts {
   const byMessage = new Map<number, Map<number, unknown>>()
   let last = { index: 0, block: 0 }
   for (const { place, control } of markers) {

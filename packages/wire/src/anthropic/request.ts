@@ -132,21 +132,21 @@ function messagePieces(message: ApiMessage, at: number, { raw, strings }: Encode
   const { role, content, ...fields } = message
   const open = `${JSON.stringify({ role, ...fields }).slice(0, -1)},"content":`
   const path = `messages.${at}`
-  const said = (place: string, spelling: Spelling): Said => ({
+  const toFragment = (place: string, spelling: Spelling): Said => ({
     zone: 'messages',
     path: place,
     role,
     ...spelling,
   })
   if (typeof content === 'string' && strings === 'keep')
-    return [said(path, behind(open, spellText(content))), '}']
+    return [toFragment(path, behind(open, spellText(content))), '}']
   const texts = raw?.messages?.[at]
   const blocks = asBlocks(content).map((block, index) => {
     const spelling = spell(block, texts?.get(index))
-    return [said(`${path}.content.${index}`, index === 0 ? behind(`${open}[`, spelling) : spelling)]
+    return [toFragment(`${path}.content.${index}`, index === 0 ? behind(`${open}[`, spelling) : spelling)]
   })
   const empty = { text: `${open}[`, bare: `${open}[` }
-  return [...(blocks.length === 0 ? [said(path, empty)] : separated(blocks)), ']}']
+  return [...(blocks.length === 0 ? [toFragment(path, empty)] : separated(blocks)), ']}']
 }
 
 function behind(open: string, spelling: Spelling): Spelling {

@@ -55,7 +55,7 @@ function itemsOf(log: CodexLog, history: readonly unknown[]): readonly Item[] {
     const uuid = log.said.get(identity)?.at(-1 - free.length)
     if (uuid !== undefined) originals.set(identity, [uuid, ...free])
   }
-  return parts.map((part) => ({ part, kept: originals.get(identityOf(part))?.shift() ?? null }))
+  return parts.map((part): Item => ({ part, kept: originals.get(identityOf(part))?.shift() ?? null }))
 }
 
 /** For logs without the new history: the newest user prompts, within a budget, then the summary. */
@@ -65,7 +65,7 @@ function rebuilt(log: CodexLog, message: string): readonly Item[] {
     budget -= textLength
     return budget >= 0
   })
-  const prompts = kept.toReversed().map(({ uuid }) => ({ part: NO_INPUT, kept: uuid }))
+  const prompts = kept.toReversed().map(({ uuid }): Item => ({ part: NO_INPUT, kept: uuid }))
   const summary: InputPart = { from: 'host', blocks: [{ type: 'text', text: message }] }
   return [...prompts, { part: summary, kept: null }]
 }

@@ -54,7 +54,7 @@ const BY_WORDS: readonly (readonly [FailureKind, RegExp])[] = [
   ['billing', /reached your specified (?:\w+ )?API usage limits/i],
 ]
 
-const dialect: Dialect = { provider: 'anthropic', kindOf }
+const dialect: Dialect = { provider: 'anthropic', kindOf: classifyAnthropicError }
 
 export function toFailure(call: FailedCall): Failure {
   return classify(call, dialect)
@@ -69,7 +69,7 @@ export function errorObject(failed: Failure): JsonObject {
   return { type, message: failed.message, ...given({ details }) }
 }
 
-function kindOf(body: ErrorBody, status: number | undefined): FailureKind | undefined {
+function classifyAnthropicError(body: ErrorBody, status: number | undefined): FailureKind | undefined {
   const byCode = known(BY_CODE, body.code)
   if (byCode !== undefined) return byCode
   const byType = known(BY_TYPE, body.type)

@@ -85,7 +85,9 @@ function apart(held: readonly Draft[], open: CallCount, count: CallCount | null)
 
 function emptied(holding: Holding): Readonly<Holding> {
   const before = { ...holding }
-  Object.assign(holding, { held: [], hasItems: false, open: null })
+  holding.held = []
+  holding.hasItems = false
+  holding.open = null
   return before
 }
 

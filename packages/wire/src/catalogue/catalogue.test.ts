@@ -244,7 +244,7 @@ describe('spellings', () => {
     ],
     ['anthropic/claude-opus-5', { platform: null, region: null, snapshot: null }],
   ])('%s says where it runs', (spelt, spelling) => {
-    expect(find(spelt).spelling).toMatchObject({ isLong: false, ...spelling })
+    expect(find(spelt).spelling).toMatchObject({ wantsLongWindow: false, ...spelling })
   })
 })
 

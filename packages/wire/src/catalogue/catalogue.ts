@@ -73,15 +73,15 @@ interface Adjusted {
   readonly notes: readonly string[]
 }
 
-function atWindow(model: ModelEntry, { isLong, platform }: Spelling): Adjusted {
+function atWindow(model: ModelEntry, { wantsLongWindow, platform }: Spelling): Adjusted {
   const { longWindow, window } = model
-  if (isLong && longWindow !== undefined) {
+  if (wantsLongWindow && longWindow !== undefined) {
     return {
       model: { ...model, window: longWindow, maxInput: longWindow },
       notes: [`[1m]: a window of ${longWindow}`],
     }
   }
-  const isShort = isLong && window !== null && window < 1_000_000
+  const isShort = wantsLongWindow && window !== null && window < 1_000_000
   if (isShort) return { model, notes: [`[1m]: no window larger than ${window} is known of ${model.id}`] }
   const isCloud = platform !== null && window !== null && window >= 1_000_000
   return { model, notes: isCloud ? ['cloud platforms may run this model with a window of 200000'] : [] }
@@ -112,7 +112,7 @@ interface Spelling {
   readonly region: string | null
   readonly snapshot: string | null
   /** `[1m]`: the larger window was requested. */
-  readonly isLong: boolean
+  readonly wantsLongWindow: boolean
 }
 
 interface Candidate {
@@ -120,7 +120,7 @@ interface Candidate {
   readonly spelling: Spelling
 }
 
-const PLAIN: Spelling = { platform: null, region: null, snapshot: null, isLong: false }
+const PLAIN: Spelling = { platform: null, region: null, snapshot: null, wantsLongWindow: false }
 
 interface Peel {
   readonly pattern: RegExp
@@ -133,7 +133,7 @@ const VENDORS = 'anthropic|openai|google|azure|bedrock|amazon-bedrock|vertex|goo
 const onBedrock = () => ({ platform: 'bedrock' }) as const
 
 const PEELS: readonly Peel[] = [
-  { pattern: /^(.+)\[1m\]$/, left: '$1', says: () => ({ isLong: true }) },
+  { pattern: /^(.+)\[1m\]$/, left: '$1', says: () => ({ wantsLongWindow: true }) },
   { pattern: /^(.*\/)([^/]+)$/, left: '$2', says: ([, path]) => saidByPath(path ?? '') },
   { pattern: new RegExp(`^(?:${VENDORS}):(.+)$`), left: '$1' },
   { pattern: /^(.+):(?:thinking|beta)$/, left: '$1' },

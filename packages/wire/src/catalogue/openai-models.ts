@@ -81,15 +81,15 @@ interface Row {
   readonly prices: Prices
   readonly efforts: readonly string[]
   /** Accepts system messages in mid-conversation. */
-  readonly isToldLater?: boolean
+  readonly hasSystemMessages?: boolean
 }
 
 /** GPT-5.6 and later. */
 function markedModel(row: Row): ModelEntry {
-  return { ...modelOf({ ...row, isToldLater: true }), cache: MARKED, doubts: [] }
+  return { ...modelOf({ ...row, hasSystemMessages: true }), cache: MARKED, doubts: [] }
 }
 
-function modelOf({ id, aliases = [], sizes, prices, efforts, isToldLater }: Row): ModelEntry {
+function modelOf({ id, aliases = [], sizes, prices, efforts, hasSystemMessages }: Row): ModelEntry {
   const sampling = efforts.length === 0
   return {
     id,
@@ -99,7 +99,7 @@ function modelOf({ id, aliases = [], sizes, prices, efforts, isToldLater }: Row)
     prices,
     cache: AUTOMATIC,
     thinking: reasons(efforts),
-    capabilities: { ...CAPABLE, sampling, systemMessages: isToldLater ?? null },
+    capabilities: { ...CAPABLE, sampling, systemMessages: hasSystemMessages ?? null },
     limits: { bodyBytes: 536_870_912, images: 1_500 },
     tokenizer: 'openai',
     ...OPENAI_PAGES,
@@ -157,21 +157,21 @@ const GPT_5: readonly ModelEntry[] = [
     sizes: MILLION,
     prices: stepped(withoutWrites(5, 0.5, 30)),
     efforts: NONE_TO_XHIGH,
-    isToldLater: true,
+    hasSystemMessages: true,
   },
   {
     id: 'gpt-5.4',
     sizes: MILLION,
     prices: stepped(withoutWrites(2.5, 0.25, 15)),
     efforts: NONE_TO_XHIGH,
-    isToldLater: true,
+    hasSystemMessages: true,
   },
   {
     id: 'gpt-5.4-mini',
     sizes: FOUR_HUNDRED,
     prices: withoutWrites(0.75, 0.075, 4.5),
     efforts: NONE_TO_XHIGH,
-    isToldLater: true,
+    hasSystemMessages: true,
   },
   { id: 'gpt-5.4-nano', sizes: FOUR_HUNDRED, prices: withoutWrites(0.2, 0.02, 1.25), efforts: NONE_TO_XHIGH },
   {

@@ -27,7 +27,7 @@ describe('help and version', () => {
     expect(await run(['--version'])).toEqual({ code: 0, out: `${manifest.version}\n`, err: '' })
   })
 
-  it('prints the help on standard output, plain where there is no terminal', async () => {
+  it('prints the help on standard output, without colours if it is no terminal', async () => {
     const { code, out, err } = await run(['--help'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatchInlineSnapshot(`

@@ -31,7 +31,7 @@ describe('the sample session', () => {
   })
 })
 
-it('the view tells what was kept and what was cleared', () => {
+it('the context shows what was kept and what was cleared', () => {
   const forms = reportSample(sample).view.map(({ who, form }) => `${who} ${form}`)
   expect(forms.slice(0, 8)).toEqual([
     'boundary verbatim',

@@ -42,7 +42,7 @@ export function columnsOf(screen: number | undefined, variable: string | undefin
   return variable !== undefined && /^[1-9]\d{0,4}$/.test(variable) ? Number(variable) : 80
 }
 
-/** Whether the user answered y or yes; null if nobody can be asked. */
+/** Whether the user answered y or yes; null if there is no terminal to ask on. */
 export async function isYes(question: string, terminal: Terminal): Promise<boolean | null> {
   const answer = await terminal.ask?.(`${question} [y/N] `)
   return answer == null ? null : /^y(es)?$/i.test(answer.trim())

@@ -1,4 +1,4 @@
-/** `tidemark inspect` as a process: exit codes, streams, and whatever may be given to it in a log's place. */
+/** `tidemark inspect` as a process: exit codes, output, and files that are not logs. */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -88,7 +88,7 @@ const damaged: readonly (readonly [what: string, path: string, kind: string])[] 
   ['a torn line', file('torn.jsonl', log.slice(0, -40)), 'torn-line'],
 ]
 
-describe('a damaged log is read as far as it goes, and its damage told', () => {
+describe('a damaged log is read as far as possible, and its damage reported', () => {
   const paths = damaged.map(([, path]) => path)
   const whole = file('huge.jsonl', `${log}${huge}\n`)
   const { status, stdout, stderr } = tidemark('inspect', ...paths, whole, '--json')
@@ -114,7 +114,7 @@ describe('a damaged log is read as far as it goes, and its damage told', () => {
   })
 })
 
-it('with --json standard output holds one value, and exit code 1 says that a file was not read', () => {
+it('with --json standard output holds one value, and exit code 1 means that a file was not read', () => {
   const path = writeLog(folder, { name: 'one' })
   const { status, stdout, stderr } = tidemark('inspect', path, join(folder, 'nope.jsonl'), '--json')
   expect([status, stderr]).toEqual([1, `tidemark: ${join(folder, 'nope.jsonl')} does not exist.\n`])
@@ -138,7 +138,7 @@ it('has no colours on a pipe, and is not stopped by a reader that has seen enoug
 })
 
 describe('Ctrl-C', () => {
-  /** Sends itself the signal as soon as somebody listens for it. */
+  /** Sends itself the signal as soon as the process listens for it. */
   const interrupt = `data:text/javascript,${encodeURIComponent(
     "process.on('newListener', (name) => { if (name === 'SIGINT') setImmediate(() => process.kill(process.pid, 'SIGINT')) })",
   )}`

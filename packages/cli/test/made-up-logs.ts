@@ -1,4 +1,4 @@
-/** Small logs of Claude Code, made up, for commands to be run on. */
+/** Small made-up logs of Claude Code for tests of commands. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -8,7 +8,7 @@ export interface MadeUpLog {
   readonly model?: string
   /** YYYY-MM-DD */
   readonly day?: string
-  /** Ids of the answers. */
+  /** Ids of the responses. */
   readonly answers?: readonly string[]
 }
 

@@ -1,9 +1,9 @@
-/** Random JSON texts, blocks, replies and payloads, the odd ones on purpose. */
+/** Generators of JSON texts, blocks, replies and payloads, unusual ones included. */
 import type { Block, Json, JsonObject, Payload, Reply } from '@tidemark/core'
 import { survives } from '@tidemark/core'
 import fc from 'fast-check'
 
-/** Keys that parsing moves to the front, numbers it cannot hold, and the plain ones. */
+/** Keys that parsing reorders, numbers it cannot represent, and plain ones. */
 const key = fc.constantFrom('a', 'b', '10', '2', '__proto__', 'é"\\', 'cache_control')
 const scalar = fc.constantFrom(
   '1',
@@ -19,7 +19,7 @@ const scalar = fc.constantFrom(
 )
 const space = fc.constantFrom('', '', ' ', '\n\t')
 
-/** The text of a JSON value as someone else might have written it: duplicate keys and stray white space too. */
+/** The text of a JSON value as another program might write it, with duplicate keys and white space. */
 export const jsonText: fc.Arbitrary<string> = fc.letrec<{ value: string; object: string; list: string }>(
   (tie) => ({
     value: fc.oneof({ depthSize: 'small' }, scalar, tie('object'), tie('list')),
@@ -44,7 +44,7 @@ export interface Written {
   readonly raw?: string
 }
 
-/** A block by its text; raw only where it has to be, as everywhere. */
+/** A block from its text, with `raw` only if parsing and stringifying would change it. */
 function written(text: string): Written {
   const block: Block = JSON.parse(text)
   return survives(text) ? { block } : { block, raw: text }

@@ -72,7 +72,7 @@ describe('taking apart', () => {
     expect(memberOf(`{"a":${deep},"b":1}`, 'b')).toBe('1')
   })
 
-  it('says a replaced member once', () => {
+  it('keeps a replaced member once', () => {
     const members = membersOf('{"a":1,"b":2,"a":3}')
     expect(objectText(withMember(members, 'a', '4'))).toBe('{"b":2,"a":4}')
     expect(objectText(withMember(members, 'c', '5'))).toBe('{"a":1,"b":2,"a":3,"c":5}')
@@ -80,7 +80,7 @@ describe('taking apart', () => {
 })
 
 describe('readJson', () => {
-  it('tells null from no JSON', () => {
+  it('distinguishes null from invalid JSON', () => {
     expect([readJson('null'), readJson('nul')]).toEqual([null, undefined])
   })
 })

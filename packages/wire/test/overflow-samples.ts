@@ -1,4 +1,4 @@
-/** What each provider says when a prompt does not fit, and what only sounds like it: one sample a wording, with the gap it tells. */
+/** Error responses of each provider for a prompt that is too long, and similar ones that are not: with the expected gap. */
 export interface OverflowSample {
   readonly from: string
   readonly status: number

@@ -1,4 +1,4 @@
-/** Made-up Codex rollouts for tests: lines by kind, and a look at what a reader makes of them. */
+/** Builds Codex rollouts for tests, line by line, and describes what a reader makes of them. */
 import type { Damage, SessionRecord, UserRecord } from '@tidemark/core'
 import { createLogReader } from '../src/readers/log-format.ts'
 import type { LogFormat, LogMeta, ReadRecord } from '../src/readers/log-reader.ts'
@@ -46,7 +46,7 @@ export interface Tokens {
   readonly output: number
 }
 
-/** A count with totals that go on from `before`. */
+/** Usage of a call, with totals that continue from `before`. */
 export function count(last: Tokens, before: Tokens = { input: 0, output: 0 }): string {
   const total = {
     input: last.input + before.input,
@@ -79,7 +79,7 @@ export function readAll(lines: readonly string[], format: LogFormat = 'codex'): 
   return { records: [...records, ...last], ...end }
 }
 
-/** One line a record: where it stood, whose it is, what it says, and which response it is part of. */
+/** One line for each record: its line number, type, content, and the response it is part of. */
 export function told(read: readonly ReadRecord[]): readonly string[] {
   const responses: string[] = []
   return read.flatMap(({ record, line: at }) => {

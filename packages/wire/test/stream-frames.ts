@@ -1,4 +1,4 @@
-/** Frames of a stream in few words, and what they decode to. */
+/** Short ways to write the frames of a stream, and to decode them. */
 import type { ReplyEvent } from '@tidemark/core'
 import { endReply, fromFrame, streamStart } from '../src/anthropic/stream.ts'
 import type { Frame } from '../src/http/sse.ts'

@@ -54,7 +54,7 @@ it('prints one JSON value where that is asked', async () => {
   expect(JSON.parse((await run(log, '--json', '-o', out)).out)).toEqual({ path: log, out, records: 3 })
 })
 
-it('says in one line that there is no such file', async () => {
+it('reports in one line that the file does not exist', async () => {
   const missing = join(folder, 'none.jsonl')
   expect(await run(missing)).toEqual({ code: 1, out: '', err: `tidemark: ${missing} does not exist.\n` })
 })

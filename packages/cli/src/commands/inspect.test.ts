@@ -127,12 +127,12 @@ describe('several sessions', () => {
     })
   })
 
-  it('have their ids where there is room', async () => {
+  it('show their ids on a wide screen', async () => {
     const { out } = await run([alpha, beta], { columns: 160 })
     expect(out.split('\n')[2]?.slice(0, 40)).toBe('1  2026-03-09 09:00  alpha-00  shop     ')
   })
 
-  it('since a day are whole, what is added up is since then, and both are said', async () => {
+  it('with --since are shown whole, with totals since that day, and the page explains both', async () => {
     const long = join(folder, 'long.jsonl')
     const [prompt, first] = linesOf({ name: 'long' })
     const late = linesOf({ name: 'long', day: '2026-03-12' })[2]
@@ -191,7 +191,7 @@ describe('--json', () => {
     )
   })
 
-  it('tells what cannot be read beside the rest, and ends with 1', async () => {
+  it('lists what cannot be read beside the rest, and ends with 1', async () => {
     const missing = join(folder, 'nope.jsonl')
     const { code, out, err } = await run([missing, alpha, empty, '--json'])
     expect({ code, err }).toEqual({
@@ -240,7 +240,7 @@ describe('a folder without sessions', () => {
     ])
   })
 
-  it('where all are too old the line says so, with --json as without', async () => {
+  it('reports that all sessions are too old, with and without --json', async () => {
     const text = await run([alpha, '--since', '2999-01-01'])
     const json = await run([alpha, '--since', '2999-01-01', '--json'])
     expect([text.code, text.err]).toEqual([json.code, json.err])
@@ -288,7 +288,7 @@ describe('without a name', () => {
     ])
   })
 
-  it('a place that cannot be looked at is told', async () => {
+  it('reports a folder that cannot be read', async () => {
     const circle = join(folder, 'circle')
     symlinkSync(circle, circle)
     const { code, out, err } = await run([], { env: { ...env, CLAUDE_CONFIG_DIR: circle } })
@@ -330,7 +330,7 @@ describe('wrong use is one line and exit code 2', () => {
   })
 })
 
-it('ends with 130 and says nothing where the person interrupts it', async () => {
+it('ends with 130 and prints nothing if the user interrupts it', async () => {
   expect(await run([alpha, beta], { interrupted: AbortSignal.abort() })).toEqual({
     code: 130,
     out: '',
@@ -338,7 +338,7 @@ it('ends with 130 and says nothing where the person interrupts it', async () => 
   })
 })
 
-it('damage is told last on the page of its session', async () => {
+it('damage comes last on the page of its session', async () => {
   const torn = join(folder, 'torn.jsonl')
   const lines = linesOf({ name: 'torn' }).map((line) => JSON.stringify(line))
   writeFileSync(torn, `${lines.join('\n')}\nnot json\n{"type":"user","uu`)
@@ -360,7 +360,7 @@ describe('a log that broke off', () => {
   const broken = join(folder, 'broken.jsonl.gz')
   writeFileSync(broken, packed.subarray(0, packed.length - 60))
 
-  it('says so on top of its page, and once more with the line', async () => {
+  it('has a warning at the top of its page, and another with the line', async () => {
     const { out } = await run([broken])
     const lines = out.split('\n')
     expect(lines.slice(3, 7)).toEqual([
@@ -372,7 +372,7 @@ describe('a log that broke off', () => {
     expect(out.match(/the gzip data ends early/g)).toHaveLength(2)
   })
 
-  it('says so on top of a table', async () => {
+  it('has a warning above the table', async () => {
     const { out } = await run([alpha, broken])
     expect(out.split('\n').slice(0, 3)).toEqual([
       '! 1 session is incomplete; only its readable part is counted: broken.jsonl.gz',

@@ -38,7 +38,7 @@ async function run(args: readonly string[], given: Partial<Terminal> = {}) {
   return { code, out: written, err }
 }
 
-it('writes a clean copy and says what it left out', async () => {
+it('writes a clean copy and lists what it left out', async () => {
   const before = readFileSync(log, 'utf8')
   expect(await run([log, '-o', out])).toEqual({
     code: 0,
@@ -69,7 +69,7 @@ it('overwrites nothing', async () => {
   expect(readFileSync(out, 'utf8')).toBe('mine')
 })
 
-it('leaves nothing half-written where the person interrupts it', async () => {
+it('leaves nothing half-written if the user interrupts it', async () => {
   const { code } = await run([log, '-o', out], { interrupted: AbortSignal.abort() })
   expect([code, existsSync(out), readdirSync(folder)]).toEqual([130, false, ['torn.jsonl']])
 })

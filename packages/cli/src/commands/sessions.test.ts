@@ -64,7 +64,7 @@ describe('list', () => {
     expect([told, sessions.map(({ id }: { id: string }) => id).sort()]).toEqual([home, ['docs', 'login']])
   })
 
-  it('of an empty home says so', async () => {
+  it('reports that there are none', async () => {
     const env = { TIDEMARK_HOME: join(home, 'other') }
     expect(await run([], { env })).toEqual({
       code: 0,
@@ -75,13 +75,13 @@ describe('list', () => {
 })
 
 describe('find', () => {
-  it('shows who says it, and where', async () => {
+  it('shows author and line of each match', async () => {
     expect((await run(['find', 'LOGIN'])).out).toBe(
       ['id     line  author  text', 'login     2  person  Please see to the login.', ''].join('\n'),
     )
   })
 
-  it('says so where nobody does', async () => {
+  it('reports that nothing matches', async () => {
     expect(await run(['find', 'nothing'])).toEqual({
       code: 0,
       out: '',
@@ -91,7 +91,7 @@ describe('find', () => {
 })
 
 describe('delete', () => {
-  it('needs --yes where nobody can be asked', async () => {
+  it('needs --yes if the user cannot be asked', async () => {
     expect(await run(['delete', 'login'])).toEqual({
       code: 1,
       out: '',
@@ -114,7 +114,7 @@ describe('delete', () => {
     ['YES', true],
     ['', false],
     ['no', false],
-  ])('asks a person: %j', async (answer, isGone) => {
+  ])('asks the user: %j', async (answer, isGone) => {
     const asked: string[] = []
     const { code } = await run(['delete', 'login'], {
       ask: async (question) => {
@@ -129,7 +129,7 @@ describe('delete', () => {
     ])
   })
 
-  it('tells what is not there, and deletes the rest', async () => {
+  it('reports what does not exist, and deletes the rest', async () => {
     expect(await run(['delete', 'nope', 'login', '--yes'])).toEqual({
       code: 1,
       out: 'deleted login\n',
@@ -137,7 +137,7 @@ describe('delete', () => {
     })
   })
 
-  it('deletes nothing where an id is none', async () => {
+  it('deletes nothing if one id is not valid', async () => {
     expect(await run(['delete', 'login', '../x', '--yes'])).toEqual({
       code: 1,
       out: '',

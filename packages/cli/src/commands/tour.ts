@@ -188,7 +188,7 @@ function wholeTokens(tokens: number): string {
 }
 
 // The setting: a copy of the sample session in a temporary folder, a simulated model with a small context window, and a
-// clock that moves only when told to.
+// clock that moves only when `advanceClock` is called.
 
 const WINDOW = 40_000
 const SESSION = 'login-bug'

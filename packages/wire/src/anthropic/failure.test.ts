@@ -123,7 +123,7 @@ describe('toFailure', () => {
     expect([found, again]).toEqual([kind, retryable])
   })
 
-  it('says all that is known', () => {
+  it('has everything that is known', () => {
     const call = {
       status: 400,
       body: body('invalid_request_error', 'prompt is too long: 208310 tokens > 200000 maximum', {
@@ -160,7 +160,7 @@ describe('toFailure', () => {
     expect([call(400, 'true').retryable, call(529, 'false').retryable]).toEqual([true, false])
   })
 
-  it('has words of its own for an answer without any', () => {
+  it('has a message even if the response has none', () => {
     expect(toFailure({ status: 502, body: '' }).message).toBe('The provider answered 502 and nothing else')
   })
 })
@@ -202,7 +202,7 @@ describe('errorObject', () => {
   })
 })
 
-it.each(['constructor', 'toString', '__proto__'])('a type or code named %s is no kind we know', (word) => {
+it.each(['constructor', 'toString', '__proto__'])('a type or code named %s is no known kind', (word) => {
   const error = { type: word, message: 'odd', details: { error_code: word } }
   expect(toFailure({ status: 400, body: JSON.stringify({ type: 'error', error }) }).kind).toBe(
     'invalid-request',

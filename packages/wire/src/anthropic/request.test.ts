@@ -180,7 +180,7 @@ describe('encodeRequest', () => {
     })
   })
 
-  it('goes by the value for the marker, whatever the raw text says', () => {
+  it('takes the marker from the value, whatever the raw text has', () => {
     const raw = new Map([[0, '{"type":"text","cache_control":{"type":"ephemeral"},"text":"a","n":1.0}']])
     const content = [{ type: 'text', text: 'a', n: 1 }]
     const encoded = encodeRequest(

@@ -161,7 +161,7 @@ describe('blocks', () => {
     expect(blockOf(...frames)).toEqual(expected)
   })
 
-  it('are told apart by index and kept in its order, though they interleave', () => {
+  it('that interleave are separated by index and kept in order', () => {
     const reply = collect(
       decode([
         START,

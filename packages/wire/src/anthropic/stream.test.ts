@@ -120,7 +120,7 @@ describe('bytes', () => {
     expect(endBytes(state)[1].map(({ type }) => type)).toEqual(['reply-ended'])
   })
 
-  it('that stop inside a character say so', () => {
+  it('that end inside a character are reported', () => {
     const [state] = fromBytes(byteStart, new TextEncoder().encode('data: é').subarray(0, -1))
     expect(endBytes(state)[1]).toMatchObject([
       {
@@ -133,7 +133,7 @@ describe('bytes', () => {
 
   it('end with the cause that is known', () => {
     const [state] = fromBytes(byteStart, bytes.subarray(0, 300))
-    const [closed, events] = endBytes(state, failure('aborted', 'stopped by the person'))
+    const [closed, events] = endBytes(state, failure('aborted', 'stopped by the user'))
     expect(events).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted', retryable: false } }])
     expect(endBytes(closed)[1]).toEqual([])
   })
@@ -206,7 +206,7 @@ describe('the message', () => {
     })
   })
 
-  it('has the fields of its head and those told at the end, inside the delta and beside it', () => {
+  it('has the fields of its head and those sent at the end, inside the delta and beside it', () => {
     const begun = frame({
       type: 'message_start',
       message: {

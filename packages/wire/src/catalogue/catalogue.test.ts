@@ -248,7 +248,7 @@ describe('spellings', () => {
   })
 })
 
-describe('what nobody knows stays unknown', () => {
+describe('an unknown model stays unknown', () => {
   it.each([
     'claude-opus-5-6',
     'claude-fable-5-3',
@@ -267,7 +267,7 @@ describe('what nobody knows stays unknown', () => {
     expect(lookUpModel(modelCatalogue, id)).toMatchObject({ found: false, asked: id })
   })
 
-  it('says what was tried', () => {
+  it('lists the names that were tried', () => {
     expect(lookUpModel(modelCatalogue, 'us.anthropic.claude-opus-9-20270101-v1:0')).toEqual({
       found: false,
       asked: 'us.anthropic.claude-opus-9-20270101-v1:0',
@@ -300,7 +300,7 @@ describe('what nobody knows stays unknown', () => {
 })
 
 describe('what an id asks for', () => {
-  it('a larger window, where there was one', () => {
+  it('a larger window, if the model had one', () => {
     const { model, notes } = find('claude-sonnet-4-5-20250929[1m]')
     expect([model.window, model.maxInput, notes]).toEqual([
       1_000_000,
@@ -310,7 +310,7 @@ describe('what an id asks for', () => {
     expect(find('claude-sonnet-4-5-20250929').model.window).toBe(200_000)
   })
 
-  it('one that is not known, which is said and not believed', () => {
+  it('a window that is not known: noted, and not used', () => {
     const { model, notes } = find('claude-opus-4-5[1m]')
     expect(model.window).toBe(200_000)
     expect(notes).toEqual(['[1m]: no window larger than 200000 is known of claude-opus-4-5'])

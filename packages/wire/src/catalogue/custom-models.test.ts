@@ -119,7 +119,7 @@ describe('a new model', () => {
   })
 })
 
-describe('what is wrong is said, all of it', () => {
+describe('all problems are reported at once', () => {
   it.each<[string, unknown, readonly string[]]>([
     ['no file', null, ['models: expected an object with a model id for each key; got nothing']],
     ['a list', { models: [] }, ['models: expected an object with a model id for each key; got []']],

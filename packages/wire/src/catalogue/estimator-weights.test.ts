@@ -83,7 +83,7 @@ describe('estimatorWeights', () => {
 })
 
 describe('the fitted constants', () => {
-  it('say what they were fitted to, and when', () => {
+  it('have their sources and date', () => {
     expect(FITTED_FROM.sessions).toBeGreaterThanOrEqual(2)
     expect(FITTED_FROM.turns).toBeGreaterThan(1_000)
     expect(FITTED_FROM.asOf).toMatch(/^\d{4}-\d\d-\d\d$/)

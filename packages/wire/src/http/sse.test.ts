@@ -43,8 +43,8 @@ const nearly = fc.array(
   ),
 )
 
-describe('bytes that are decoded', () => {
-  it('says what the platform says, also of broken bytes', () => {
+describe('bytes', () => {
+  it('are decoded as by the platform, broken bytes included', () => {
     fc.assert(
       fc.property(nearly, (numbers) => {
         const bytes = Uint8Array.from(numbers)
@@ -54,7 +54,7 @@ describe('bytes that are decoded', () => {
     )
   })
 
-  it('says the same byte by byte', () => {
+  it('give the same text byte by byte', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -80,7 +80,7 @@ describe('bytes that are decoded', () => {
     ['after one byte of two', [0x41, 0xc3], { rest: { data: 'A\ufffd' }, cutCharacter: true }],
     ['after three bytes of four', [0xf0, 0x9f, 0x91], { rest: { data: '\ufffd' }, cutCharacter: true }],
     ['after broken bytes', [0xe0, 0x80], { rest: { data: '\ufffd\ufffd' }, cutCharacter: false }],
-  ])('tells an end %s', (_, bytes, end) => {
+  ])('report an end %s', (_, bytes, end) => {
     const [state] = decodeSseText(sseStart, 'data: ')
     expect(endSse(decodeSse(state, Uint8Array.from(bytes))[0])).toEqual(end)
   })
@@ -121,7 +121,7 @@ describe('decodeSseText', () => {
     expect(decodeSse2([...text])).toEqual({ frames, end: CLEAN })
   })
 
-  it('gives a frame out with its blank line, not later', () => {
+  it('returns a frame as soon as its blank line is read', () => {
     const [state, frames] = decodeSseText(sseStart, 'data: 1\r\n\r')
     expect(frames).toEqual([{ data: '1' }])
     expect(decodeSseText(state, '\ndata: 2\n\n')[1]).toEqual([{ data: '2' }])
@@ -135,11 +135,11 @@ describe('endSse', () => {
     ['event: a\ndata: {"x', { rest: { event: 'a', data: '{"x' }, cutCharacter: false }],
     ['dat', CLEAN],
     [': comment', CLEAN],
-  ])('tells what was left of %j', (text, end) => {
+  ])('returns what is left of %j', (text, end) => {
     expect(decodeSse2([text]).end).toEqual(end)
   })
 
-  it('tells a character cut in the middle', () => {
+  it('reports a character cut in the middle', () => {
     const bytes = new TextEncoder().encode('data: é').subarray(0, -1)
     const [state, frames] = decodeSse(sseStart, bytes)
     expect([frames, endSse(state)]).toEqual([[], { rest: { data: '\ufffd' }, cutCharacter: true }])
@@ -167,7 +167,7 @@ describe('encodeFrame', () => {
     )
   })
 
-  it('lets no name break out of its line', () => {
+  it('keeps a name with a newline in its line', () => {
     expect(encodeFrame({ event: 'a\ndata: b', data: 'c' })).toBe('event: a data: b\ndata: c\n\n')
   })
 })

@@ -135,7 +135,7 @@ describe('the Messages API', () => {
 })
 
 describe('other providers', () => {
-  it('OpenAI: what a prompt may fill, markers where there are any', () => {
+  it('OpenAI: the longest prompt, and cache markers if the model has them', () => {
     expect(profileFor(model('gpt-6-sol'))).toMatchObject({
       name: 'gpt-6-sol (openai)',
       window: 922_000,
@@ -160,7 +160,7 @@ describe('other providers', () => {
     expect(profileFor(model('gpt-5')).cache.maxMarkers).toBe(0)
   })
 
-  it('Gemini: no markers, nothing said in mid-conversation', () => {
+  it('Gemini: no cache markers, no system messages in mid-conversation', () => {
     expect(profileFor(model('gemini-3.8-flash'))).toMatchObject({
       window: 1_048_576,
       maxOutput: 65_536,
@@ -170,14 +170,14 @@ describe('other providers', () => {
   })
 })
 
-describe('a model nobody has described', () => {
+describe('a model of an unknown provider', () => {
   it('gets the strict profile', () => {
     const { name, thinking, ...rest } = profileFor(UNKNOWN_MODEL)
     expect(name).toBe('unknown (unknown)')
     expect({ ...rest, thinking, name: 'strict' }).toEqual(strictProfile)
   })
 
-  it('with what its user says of it', () => {
+  it('uses the figures that the user gave', () => {
     const own = { ...UNKNOWN_MODEL, id: 'local', vendor: 'ours', window: 32_768, maxOutput: 8_192 }
     const facts = { ...own, thinking: { ...own.thinking, modes: [], binding: 'none' as const } }
     expect(profileFor(facts)).toMatchObject({

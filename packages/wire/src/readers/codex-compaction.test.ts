@@ -127,7 +127,7 @@ describe('a compaction of Codex', () => {
     expect(texts).toEqual([...history.map(({ text }) => text), 'four'])
   })
 
-  it('keeps the newest of those who said the same', () => {
+  it('keeps the newest of several records with the same content', () => {
     const { records } = readAll([
       session('s'),
       message('user', 'go'),
@@ -139,7 +139,7 @@ describe('a compaction of Codex', () => {
     expect(boundary.compactMetadata?.preservedMessages).toEqual({ anchorUuid: 's:5', uuids: ['s:3', 's:4'] })
   })
 
-  it('does not count what the person said twice', () => {
+  it('does not count a user message twice', () => {
     const { records } = readAll([...TALK, compacted([user('one'), user('x'), user('tw…')])])
     expect(records.map(({ record }) => typedText(record)).filter((text) => text !== null)).toEqual([
       'one',

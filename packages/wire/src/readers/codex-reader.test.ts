@@ -89,7 +89,7 @@ describe('records of a rollout', () => {
     )
   })
 
-  it('tell the session, its folder, its forebears and its window', () => {
+  it('give the session, its folder, its ancestors and its context window', () => {
     const { meta } = readAll([
       session('child', {
         timestamp: '2026-01-02T03:04:00.000Z',

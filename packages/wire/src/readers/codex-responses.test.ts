@@ -91,7 +91,7 @@ describe('which items are one response', () => {
     ])
   })
 
-  it('counts told again are no calls', () => {
+  it('repeated usage is not another call', () => {
     const { records } = readAll([
       ...START,
       event('token_count', { info: null }),
@@ -215,7 +215,7 @@ const usage = (input: number, cached: number, output: number, more: object = {})
   ...more,
 })
 
-describe('what a notice of tokens says', () => {
+describe('a usage notice', () => {
   it.each([
     [
       'cached input is no input',
@@ -266,7 +266,7 @@ describe('what a notice of tokens says', () => {
     expect(calls).toEqual([null, '10.0.1.0', null, '20.0.2.0', null])
   })
 
-  it('one call told by two kinds of line is one', () => {
+  it('a call reported by two kinds of line counts once', () => {
     const counts = createTokenCounts()
     const last = usage(10, 0, 1)
     const event = { info: { total_token_usage: usage(510, 0, 51), last_token_usage: last } }

@@ -37,7 +37,7 @@ describe('the format of a log', () => {
     expect(formatOfLine(line)).toBe(format)
   })
 
-  it('is told by the first line that tells it, damaged ones in front or not', () => {
+  it('is detected by the first line that only one program writes, after damaged lines as well', () => {
     const lines = [
       '',
       '\0\0',

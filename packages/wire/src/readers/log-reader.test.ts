@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createDamageNotes, inLineOrder } from './log-reader.ts'
 
 describe('notes of damage', () => {
-  it('tell neighbours with the same trouble as one', () => {
+  it('become one entry if consecutive lines have the same problem', () => {
     const notes = createDamageNotes()
     for (const line of [3, 4, 5, 9]) notes.add('bad-json', line, 'x')
     notes.add('bad-shape', 10, 'x')
@@ -16,7 +16,7 @@ describe('notes of damage', () => {
     ])
   })
 
-  it('have an end, and say how much they do not tell', () => {
+  it('are limited, with the number of those left out', () => {
     const notes = createDamageNotes()
     for (let line = 1; line <= 5000; line += 2) notes.add('bad-json', line, 'x')
     expect(notes.list).toHaveLength(1001)
@@ -27,7 +27,7 @@ describe('notes of damage', () => {
     })
   })
 
-  it('of two sources are told in the order of lines', () => {
+  it('from two sources are merged in line order', () => {
     const at = (line: number, why: string): { kind: 'bad-json'; line: number; why: string } => ({
       kind: 'bad-json',
       line,

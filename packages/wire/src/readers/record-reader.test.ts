@@ -28,7 +28,7 @@ describe('a log of Claude Code', () => {
     ])
   })
 
-  it('tells whose it is: the folder it began in, the session and version it ended with', () => {
+  it('gives the first folder, and the last session id and version', () => {
     const { meta } = readAll(
       [
         user('a', {
@@ -106,7 +106,7 @@ describe('a log of Claude Code', () => {
     expect(records.map(({ line }) => line)).toEqual([1, 3])
   })
 
-  it('a million broken lines are told in one', () => {
+  it('a million broken lines are one entry', () => {
     const reader = createLogReader('claude-code')
     for (let line = 0; line < 1_000_000; line += 1) reader.line('x')
     expect(reader.end().damage).toEqual([

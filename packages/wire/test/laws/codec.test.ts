@@ -29,7 +29,7 @@ describe('replies', () => {
     )
   })
 
-  it('say of a call in the middle of which they broke off that it did, and what came of it', () => {
+  it('report a tool call that was cut off, with the part that arrived', () => {
     const call = { type: 'tool_use', id: 't', name: 'n', input: {} }
     fc.assert(
       fc.property(reply, fc.constantFrom('{"a": "un', '{"10":1,', '['), (whole, text) => {

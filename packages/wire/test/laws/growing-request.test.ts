@@ -52,7 +52,7 @@ const epoch = openEpoch(
 )
 const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 
-/** Some blocks get an exact text that stringify would not give, or a marker or reference of somebody else's. */
+/** Some blocks get an exact text that stringify would change, or a marker or reference of their own. */
 function roughened(record: SessionRecord, dice: number): SessionRecord {
   if (record.type !== 'user' && record.type !== 'assistant') return record
   const { message } = record as SessionRecord & { readonly message: { readonly content: unknown } }

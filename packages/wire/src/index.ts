@@ -55,6 +55,7 @@ export {
   type SseState,
   sseStart,
 } from './http/sse.ts'
+export { given } from './optional-fields.ts'
 export { type AnthropicVersion, type ProfileOptions, profileFor } from './profiles/provider-profile.ts'
 export { createLogReader, detectFormat, formatOfLine } from './readers/log-format.ts'
 export {
@@ -68,4 +69,3 @@ export {
   type ReadRecord,
 } from './readers/log-reader.ts'
 export { claudeCodeReminder, isClaudeCodeRestart } from './readers/record-reader.ts'
-export { given } from './optional-fields.ts'

@@ -1,11 +1,5 @@
 /** Reads logs of Claude Code and of Tidemark: their lines are records already, and core's reader handles both. */
-import {
-  createLineReader,
-  isObject,
-  isTooDeep,
-  type LineReader,
-  type SessionRecord,
-} from '@tidemark/core'
+import { createLineReader, isObject, isTooDeep, type LineReader, type SessionRecord } from '@tidemark/core'
 import { CLAUDE_CODE_REMINDER, type ReminderRule } from '../catalogue/estimator-weights.ts'
 import {
   createDamageNotes,

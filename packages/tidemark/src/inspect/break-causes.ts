@@ -1,4 +1,7 @@
-/** The most likely cause of a break in a log: what is certain first, then signs, then what remains. */
+/**
+ * The most likely cause of a cache break in a log. The detector of core compares the requests; a log shows less of them
+ * than a live session, so signs in it (a restart, a command, a notice) are weighed against that comparison.
+ */
 import {
   type BreakEvent,
   blocksOf,
@@ -20,9 +23,9 @@ export interface Miss {
   readonly before: Moment
   /** Of what the request before left. */
   readonly lifetime: Lifetime
-  /** The time of the request before is that of the writing. */
+  /** The request before has the time at which it was logged, not that of the call. */
   readonly isUntimed: boolean
-  /** The response came whole, and the others of the log as a stream. */
+  /** The response was logged whole, unlike the others of the log. */
   readonly isUnstreamed: boolean
 }
 
@@ -44,12 +47,12 @@ export function logCause(miss: Miss): Cause {
   return { cause, evidence: `${evidence}; ${stillRead(miss.event)}` }
 }
 
-/** None where the log does not tell one of the times. */
+/** 0 if the log lacks one of the times. */
 function gapMs({ now, before }: Miss): number {
   return now.at === 0 || before.at === 0 ? 0 : now.at - before.at
 }
 
-/** Whatever else changed, nothing was left to read. */
+/** Comes before other changes: nothing was left to read. */
 function expired(miss: Miss): Cause | null {
   const gap = gapMs(miss)
   const { ttl, seconds } = miss.lifetime
@@ -61,8 +64,8 @@ function expired(miss: Miss): Cause | null {
 }
 
 /**
- * A skill's turn runs without the thinking settings of the prompts around it, as far as logs tell: none are written
- * beside it. So where a turn goes into a skill or comes out of one, that is what is named, and not the settings.
+ * A skill's turn runs without the thinking settings of the prompts around it, as far as logs show: none are logged with
+ * it. So if a turn enters or leaves a skill, the skill is named and not the settings.
  */
 function otherSettings(before: TurnSettings, now: TurnSettings): Cause | null {
   const evidence = `${settingsText(before)}, then ${settingsText(now)}`
@@ -106,12 +109,12 @@ function stillRead({ read, expected }: BreakEvent): string {
     : `${countText(read)} of ${countText(expected)} tokens were still read`
 }
 
-// Signs in a log that a request was sent with something changed: a new start, a command, a notice, a file written.
+// Signs in a log that a request was sent with something changed: a restart, a command, a notice, a file written.
 
-/** Looks at what was written since the last request; null where there is no such sign. */
+/** Looks at what was logged since the last request; null if there is no such sign. */
 export type Sign = (since: readonly ReadRecord[]) => Cause | null
 
-/** Behind a start everything may differ: tools, system prompt, settings. */
+/** After a restart everything may differ: tools, system prompt, settings. */
 export const restart: Sign = (since) => {
   const found = since.find(({ record }, index) => isClaudeCodeRestart(record, since[index - 1]?.record))
   return found === undefined
@@ -145,7 +148,7 @@ export const command: Sign = (since) =>
     return cause === undefined ? null : { cause, evidence: `command /${name}` }
   })
 
-/** Hosts tell the model by an attachment when tools or instructions come and go. */
+/** Hosts add an attachment for the model when tools or instructions come and go. */
 export const notice: Sign = (since) =>
   firstOf(since, (record) => {
     const { attachment } = record as { readonly attachment?: unknown }
@@ -170,7 +173,7 @@ export const memoryWritten: Sign = (since) =>
     return name === undefined ? null : { cause: 'memory-changed', evidence: `${name} was written` }
   })
 
-/** The working folder is in the system prompt. */
+/** The working folder is part of the system prompt. */
 export const otherFolder: Sign = (since) => {
   const folders = since.map(({ record, line }) => ({ line, cwd: (record as { readonly cwd?: unknown }).cwd }))
   const told = folders.filter(({ cwd }) => typeof cwd === 'string')
@@ -199,9 +202,8 @@ function pathIn(input: unknown): string {
   return typeof path === 'string' ? path : ''
 }
 
-// What the comparison of two requests says, in the words of a log's report.
+// The detector's reasons as the causes of a report.
 
-/** What a reason is called in a report. */
 const CAUSES: Readonly<Record<Reason['kind'], BreakCause>> = {
   'model-changed': 'model-changed',
   'speed-changed': 'speed-changed',
@@ -232,87 +234,69 @@ const CAUSES: Readonly<Record<Reason['kind'], BreakCause>> = {
   evicted: 'server-side',
 }
 
-/** Of a reason as a log names it; another version of the engine may know more of them. */
+/** For a reason by name, as a log has it; another version of the engine may know more of them. */
 export function causeNamed(reason: string): BreakCause {
   const found = Object.entries(CAUSES).find(([kind]) => kind === reason)
   return found?.[1] ?? 'not-known'
 }
 
-/** What the log itself says was sent otherwise. */
+/** A change that the log itself records: what was sent is known to be different. */
 export function certainCause(reason: Reason): Cause | null {
+  const cause = CAUSES[reason.kind]
+  if ('names' in reason) return { cause, evidence: reason.names.join(', ') }
   switch (reason.kind) {
     case 'model-changed':
     case 'speed-changed':
-      return {
-        cause: reason.kind,
-        evidence: `${reason.before ?? 'standard'} → ${reason.after ?? 'standard'}`,
-      }
+      return { cause, evidence: `${reason.before ?? 'standard'} → ${reason.after ?? 'standard'}` }
     case 'effort-changed':
     case 'thinking-changed':
     case 'tool-choice-changed':
-      return {
-        cause: CAUSES[reason.kind],
-        evidence: `${reason.before ?? 'not set'} → ${reason.after ?? 'not set'}`,
-      }
-    case 'parameter-changed':
-      // Citations are seen in the messages, where nobody says what was sent with them.
-      return reason.name === 'citations' ? null : named(CAUSES[reason.kind], [reason.name])
+      return { cause, evidence: `${reason.before ?? 'not set'} → ${reason.after ?? 'not set'}` }
     case 'betas-changed':
-      return named(CAUSES[reason.kind], [...reason.added, ...reason.removed])
-    case 'tools-added':
-    case 'tools-removed':
-    case 'tools-reordered':
-      return named('tools-changed', reason.names)
-    case 'sections-added':
-    case 'sections-removed':
-    case 'sections-reordered':
-      return named('system-changed', reason.names)
+      return { cause, evidence: [...reason.added, ...reason.removed].join(', ') }
+    case 'parameter-changed':
+      // Citations are seen in the messages, which do not show what was sent with them.
+      return reason.name === 'citations' ? null : { cause, evidence: reason.name }
     case 'tool-changed':
-      return named('tools-changed', [reason.name])
     case 'section-changed':
-      return named('system-changed', [reason.name])
+      return { cause, evidence: reason.name }
     default:
       return null
   }
 }
 
-/** What can be seen in the log, without its being sure that the request was so. */
+/** A change that the log shows, without proof that the request was sent like that. */
 export function seenCause(reason: Reason): Cause | null {
+  const evidence = seenEvidence(reason)
+  return evidence === null ? null : { cause: CAUSES[reason.kind], evidence }
+}
+
+function seenEvidence(reason: Reason): string | null {
   switch (reason.kind) {
     case 'image-added':
-      return { cause: 'image-added', evidence: `message ${reason.index} has the first image` }
+      return `message ${reason.index} has the first image`
     case 'image-removed':
-      return { cause: 'image-removed', evidence: `the last image, in message ${reason.index}, is gone` }
+      return `the last image, in message ${reason.index}, is gone`
     case 'marker-ttl-changed':
-      return {
-        cause: 'lifetime-changed',
-        evidence: `what is written lives ${reason.after}, before it lived ${reason.before}`,
-      }
+      return `what is written lives ${reason.after}, before it lived ${reason.before}`
     case 'look-back-outrun':
-      return {
-        cause: 'look-back-outrun',
-        evidence: `more than ${reason.lookBack} positions were added since the request before`,
-      }
+      return `more than ${reason.lookBack} positions were added since the request before`
     case 'message-changed':
     case 'message-removed':
     case 'message-inserted':
-      return { cause: 'messages-changed', evidence: `message ${reason.index} is not what it was` }
+      return `message ${reason.index} is not what it was`
     default:
       return null
   }
 }
 
-function named(cause: BreakCause, names: readonly string[]): Cause {
-  return { cause, evidence: names.join(', ') }
-}
+// Times of logging instead of calls. A session forked off another may begin with a copy of its history, written at
+// once: what those calls left lies in the other's cache.
 
-// Times that are those of the writing and not of the calls. A session that was forked off another may begin with a
-// copy of its history, written in one go: what those calls left lies in the other's cache.
-
-/** No answer comes sooner than this: calls that seem to were written in one go. */
+/** No answer comes sooner than this: calls that seem to were written at once. */
 export const SHORTEST_GAP_MS = 1_000
 
-/** Is `now` the first call of a fork's own, behind a history that was copied when it began? */
+/** `now` is the first call of a fork itself, after a history that was copied when it began. */
 export function isForkPoint(begun: SessionRecord | undefined, before: Moment, now: Moment): boolean {
   const start = timeOf(begun)
   const isCopied = ({ record }: Moment): boolean => timeOf(record) - start < SHORTEST_GAP_MS
@@ -323,7 +307,7 @@ function timeOf(record: SessionRecord | undefined): number {
   return typeof record?.timestamp === 'string' ? Date.parse(record.timestamp) : Number.NaN
 }
 
-/** Do two requests that followed each other bear one time? Then neither is its own. */
+/** Two successive requests have the same time: then neither is its own. */
 export function isOneTime(before: Moment | null, now: Moment): boolean {
   return before !== null && Math.abs(now.at - before.at) < SHORTEST_GAP_MS
 }

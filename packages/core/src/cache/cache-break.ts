@@ -60,40 +60,6 @@ interface Changed<Kind extends string, Value = string | null> {
   readonly after: Value
 }
 
-/** Where in the cache key it lies, in the words of a provider that says where requests part; null for none of them. */
-export function findZone(reason: Reason): ProviderZone | null {
-  return reason.kind === 'told-by-provider' ? reason.zone : ZONES[reason.kind]
-}
-
-const ZONES: Readonly<Record<Exclude<Reason['kind'], 'told-by-provider'>, ProviderZone | null>> = {
-  'model-changed': 'model',
-  'speed-changed': 'model',
-  'tools-added': 'tools',
-  'tools-removed': 'tools',
-  'tools-reordered': 'tools',
-  'tool-changed': 'tools',
-  'sections-added': 'system',
-  'sections-removed': 'system',
-  'sections-reordered': 'system',
-  'section-changed': 'system',
-  'betas-changed': 'other',
-  'thinking-changed': 'other',
-  'effort-changed': 'other',
-  'tool-choice-changed': 'other',
-  'parameter-changed': 'other',
-  'image-added': 'messages',
-  'image-removed': 'messages',
-  'message-changed': 'messages',
-  'message-removed': 'messages',
-  'message-inserted': 'messages',
-  'marker-ttl-changed': null,
-  'marker-scope-changed': null,
-  'markers-removed': null,
-  expired: null,
-  'look-back-outrun': null,
-  evicted: null,
-}
-
 // What is told of a break, and of an act of the engine that had to be paid for: plain data, for people and programs.
 
 export interface BreakEvent {

@@ -10,7 +10,6 @@ import {
   type BreakEvent,
   type CacheFigures,
   type Difference,
-  findZone,
   type MessageDifference,
   type OwnAct,
   type PricedAnnouncement,
@@ -31,7 +30,14 @@ import {
   watchKey,
   withWatched,
 } from './cache-monitor.ts'
-import { actSentence, breakSentence, explainMiss, findLapse, listEvidence } from './explain-break.ts'
+import {
+  actSentence,
+  breakSentence,
+  explainMiss,
+  findLapse,
+  findZone,
+  listEvidence,
+} from './explain-break.ts'
 import { diffText, messageDifference, requestDifferences } from './request-diff.ts'
 
 export interface Compared {

@@ -1,7 +1,6 @@
 /**
- * A request put together from what stays (the front of its epoch) and the messages by reference. Markers are
- * places, put on by whoever spells the request: they move every turn onto messages that have long been settled,
- * and must not make anybody copy those. A turn costs what it added.
+ * Builds a request from the frozen prefix and the messages by reference. Markers stay positions until the request is
+ * encoded: they move every turn onto messages that are long frozen, which must not be copied. A turn costs what it added.
  */
 
 import type { FlatMessage } from '../context/message-parts.ts'
@@ -31,59 +30,51 @@ import type { Front } from './prefix.ts'
 export interface AssembledRequest {
   readonly front: Front
   readonly messages: MessageList
-  /** The frozen messages as they were given, where markers of others' were taken out of `messages`. */
-  readonly given?: Unmarked['given']
+  /** The frozen messages as the host gave them, if they were searched for cache markers of its own. */
+  readonly given?: List<FlatMessage>
   readonly counted: Counted
-  /** In the order of the request. */
+  /** In request order. */
   readonly markers: readonly PlannedMarker[]
-  /** The lifetime the markers ask for; null where there are none to be. */
+  /** Lifetime of the markers; null if caching is off. */
   readonly ttl: string | null
-  /** Fields of this request alone (`context_management`, `diagnostics`): they come behind the parameters. */
+  /** Fields of this request alone (`context_management`, `diagnostics`), sent after the parameters. */
   readonly extra: JsonObject
-  /** Results in front of the last marker carry a reference to themselves, so that they can be deleted later. */
+  /** Results before the last marker carry a reference to themselves, so that they can be deleted later. */
   readonly refers: boolean
 }
 
 export interface AssembleQuestion {
   readonly front: Front
-  /** As flattening gives them. */
   readonly flat: CallPlaces
   readonly profile: Profile
   readonly markers: MarkersPolicy
-  /** The lifetime in force; null: caching is off, and there are no markers. */
+  /** Null: caching is off, and nothing is marked. */
   readonly ttl: string | null
-  /** Tier 1 is on. */
+  /** Clearing is on. */
   readonly clears: boolean
-  /** Where the edge is held. */
+  /** Where the marker before the first clearable result is held. */
   readonly edge?: HeldEdge
-  /** The last record of the carriers that a compaction left unchanged in front. */
+  /** The last record of the context sources that a compaction left unchanged in front. */
   readonly carriersEnd?: string | null
   readonly extra?: JsonObject
 }
 
 const NO_FIELDS: JsonObject = {}
 
-/** `previous`: the request before, of which everything that still holds is taken over. */
+/** `previous`: the last request, of which everything that still holds is reused. */
 export function assembleRequest(question: AssembleQuestion, previous?: AssembledRequest): AssembledRequest {
-  const { front, profile, ttl, extra = NO_FIELDS } = question
-  const { given, ...messages } = messagesOf(question, previous)
-  const counted = countMessages(messages, profile.cache.collapsesToolRuns, previous?.counted)
-  const markers = ttl === null ? [] : markersOf(question, counted, ttl)
-  const request = { front, messages, counted, markers, ttl, extra, refers: profile.capabilities.cacheEdits }
-  return given === undefined ? request : { ...request, given }
-}
-
-/** Where caching is off, what was given goes out as it is. */
-function messagesOf(
-  { flat: { frozen, tail }, ttl }: AssembleQuestion,
-  previous: AssembledRequest | undefined,
-): MessageList & Pick<AssembledRequest, 'given'> {
-  return ttl === null ? { frozen, tail } : unmarkedMessages({ frozen, tail }, unmarkedOf(previous))
-}
-
-/** What was made of the messages of a request. */
-export function unmarkedOf(request: AssembledRequest | undefined): Unmarked | undefined {
-  return request?.given === undefined ? undefined : { ...request.messages, given: request.given }
+  const { front, flat, profile, ttl, extra = NO_FIELDS } = question
+  const refers = profile.capabilities.cacheEdits
+  const count = (messages: MessageList): Counted =>
+    countMessages(messages, profile.cache.collapsesToolRuns, previous?.counted)
+  if (ttl === null) {
+    // Caching is off: the messages are sent as the host gave them.
+    const messages = { frozen: flat.frozen, tail: flat.tail }
+    return { front, messages, counted: count(messages), markers: [], ttl, extra, refers }
+  }
+  const { given, ...messages } = unmarkedMessages(flat, unmarkedOf(previous))
+  const counted = count(messages)
+  return { front, messages, counted, markers: markersOf(question, counted, ttl), ttl, extra, refers, given }
 }
 
 function markersOf(question: AssembleQuestion, counted: Counted, ttl: string): readonly PlannedMarker[] {
@@ -101,47 +92,43 @@ function markersOf(question: AssembleQuestion, counted: Counted, ttl: string): r
   })
 }
 
-// An assembled request as a payload. The fields around the messages are made anew only where markers moved;
-// the messages are handed over by reference, with the markers that come onto them told apart.
+// The request as a payload: messages by reference, markers on them apart.
 
-/** A payload but for its messages. */
+/** A payload without its messages. */
 export interface RequestFields {
   readonly model: string
   readonly [field: string]: unknown
 }
 
-/** Everything but the messages, markers on tools and system prompt in place. */
+/** With the markers on tools and system prompt in place. */
 export function requestFields(request: Pick<AssembledRequest, 'front' | 'extra' | 'markers'>): RequestFields {
   const { model, parameters, tools, system } = request.front
-  const control = (zone: 'tools' | 'system', index: number): JsonObject | undefined =>
-    request.markers.find(({ place }) => place.zone === zone && place.index === index)?.control
-  const marked = <T extends object>(value: T, on: JsonObject | undefined): T =>
-    on === undefined ? value : { ...value, cache_control: on }
+  const withMarker = <T extends object>(value: T, zone: 'tools' | 'system', index: number): T => {
+    const found = request.markers.find(({ place }) => place.zone === zone && place.index === index)
+    return found === undefined ? value : { ...value, cache_control: found.control }
+  }
   return {
     model,
     ...parameters,
     ...request.extra,
-    ...(tools.length === 0 ? {} : { tools: tools.map((tool, at) => marked(tool, control('tools', at))) }),
+    ...(tools.length === 0 ? {} : { tools: tools.map((tool, at) => withMarker(tool, 'tools', at)) }),
     ...(system.length === 0
       ? {}
-      : { system: system.map(({ block }, at) => marked(block, control('system', at))) }),
+      : { system: system.map(({ block }, at) => withMarker(block, 'system', at)) }),
   }
 }
 
-/** The markers that come onto messages, with the message each comes onto. */
-export function placedMarkers(request: AssembledRequest): readonly PlacedMarker[] {
-  return request.markers.flatMap(({ place, control }) => {
-    const found = place.zone === 'messages' ? messageAt(request.messages, place.index) : undefined
+/** The markers on messages, each with its message. */
+export function placedMarkers({ messages, markers }: AssembledRequest): readonly PlacedMarker[] {
+  return markers.flatMap(({ place, control }) => {
+    const found = place.zone === 'messages' ? messageAt(messages, place.index) : undefined
     if (place.zone !== 'messages' || found === undefined) return []
-    return [{ message: asList(found), index: place.index, block: place.block, control }]
+    const message = { ...found.message, content: blocksIn(found) }
+    return [{ message, index: place.index, block: place.block, control }]
   })
 }
 
-function asList(message: FlatMessage): ApiMessage {
-  return { ...message.message, content: blocksIn(message) }
-}
-
-/** What `validate` would find in the payload, at the cost of what is not frozen. */
+/** What `validate` would find in the payload; costs what is not frozen. */
 export function requestFindings(checked: Checked, request: AssembledRequest): readonly Finding[] {
   let { state } = checked
   for (const { message } of request.messages.tail) state = checkMessage(state, message)
@@ -149,17 +136,16 @@ export function requestFindings(checked: Checked, request: AssembledRequest): re
   return [...checkRequest(fields, state.profile), ...finishMessages(state, fields, placedMarkers(request))]
 }
 
-/** The whole payload, markers and references in place: for codecs that take no places, and for people who look. */
+/** The whole payload with markers and references in place, for codecs that cannot insert them. */
 export function payloadOf(request: AssembledRequest): Payload {
-  const { frozen, tail } = request.messages
   const marked = request.markers.filter(isOnMessage)
-  const messages = [...frozen.toArray(), ...tail].map((message, index) =>
-    spelled({ message, index }, marked, request.refers),
+  const messages = messagesIn(request).map((message, index) =>
+    withMarkers(message, index, marked, request.refers),
   )
   return { ...requestFields(request), messages }
 }
 
-/** What a model is called with: payload and raw texts are spelt only if somebody asks for them. */
+/** What a model is called with; payload and raw texts are made on first use. */
 export interface SpelledCall {
   readonly request: AssembledRequest
   readonly payload: Payload
@@ -182,9 +168,13 @@ export function callOf(request: AssembledRequest): SpelledCall {
   }
 }
 
-/** Exact texts of blocks that would not survive parse and stringify, message by message. */
-export function rawTextsOf({ messages }: AssembledRequest): readonly FlatMessage['raw'][] {
-  return [...messages.frozen.toArray(), ...messages.tail].map(({ raw }) => raw)
+/** Exact texts of blocks that would not survive parse and stringify, by message. */
+export function rawTextsOf(request: AssembledRequest): readonly FlatMessage['raw'][] {
+  return messagesIn(request).map(({ raw }) => raw)
+}
+
+function messagesIn({ messages }: AssembledRequest): readonly FlatMessage[] {
+  return [...messages.frozen.toArray(), ...messages.tail]
 }
 
 type MessageMarker = PlannedMarker & { readonly place: MessagePlace }
@@ -193,13 +183,13 @@ function isOnMessage(marker: PlannedMarker): marker is MessageMarker {
   return marker.place.zone === 'messages'
 }
 
-interface Placed {
-  readonly message: FlatMessage
-  readonly index: number
-}
-
-/** The very same message where nothing comes onto it. */
-function spelled({ message, index }: Placed, markers: readonly MessageMarker[], refers: boolean): ApiMessage {
+/** The same object if nothing is put on the message. */
+function withMarkers(
+  message: FlatMessage,
+  index: number,
+  markers: readonly MessageMarker[],
+  refers: boolean,
+): ApiMessage {
   const own = markers.filter(({ place }) => place.index === index)
   const last = refers ? markers.at(-1)?.place : undefined
   const isReferred = last !== undefined && index <= last.index && blocksIn(message).some(isToolResult)
@@ -213,15 +203,15 @@ function spelled({ message, index }: Placed, markers: readonly MessageMarker[], 
   return { ...message.message, content }
 }
 
-/** One that came with a result stays as it is. */
+/** A reference that came with a result stays as it is. */
 function withReference(block: Block): Block {
   const isNew = isToolResult(block) && block.cache_reference === undefined
   return isNew ? { ...block, cache_reference: block.tool_use_id } : block
 }
 
-// What a host says without the cache markers it brought along. Where the engine does the caching all markers are
-// its own: those of others would come on top of the four there may be, with lifetimes that need not fit, and what
-// is once in the log would be sent for ever. What stays the same stays the same object.
+// Messages without the cache markers that a host set itself. If the engine does the caching, all markers are its own:
+// others would exceed the provider's four, with lifetimes that may not fit, and would be logged and sent for ever.
+// Unchanged messages stay the same objects.
 
 const EMPTY = List.of<FlatMessage>()
 
@@ -230,30 +220,21 @@ export interface Unmarked extends MessageList {
   readonly given: List<FlatMessage>
 }
 
-/** `from`: what was made of an earlier state; only what has come since is looked at. */
+/** What a request has of this, for the next one to continue. */
+export function unmarkedOf(request: AssembledRequest | undefined): Unmarked | undefined {
+  return request?.given === undefined ? undefined : { ...request.messages, given: request.given }
+}
+
+/** `from`: the result for an earlier state; only what was added since is searched. */
 export function unmarkedMessages({ frozen: given, tail }: MessageList, from?: Unmarked): Unmarked {
-  const isGrown = from !== undefined && given.extends(from.given)
-  const known = isGrown ? from.given.length : 0
-  const isPlain = !isGrown || from.frozen === from.given
-  return {
-    given,
-    frozen: isPlain && !isMarkedFrom(given, known) ? given : withNews(given, isGrown ? from : undefined),
-    tail: tail.some(isMarked) ? tail.map(unmarkedMessage) : tail,
+  const known = from !== undefined && given.extends(from.given) ? from : undefined
+  const isPlain = known === undefined || known.frozen === known.given
+  let frozen = given
+  if (!isPlain || given.toArray(known?.given.length ?? 0).some(isMarked)) {
+    frozen = known?.frozen ?? EMPTY
+    for (const message of given.toArray(frozen.length)) frozen = frozen.push(unmarkedMessage(message))
   }
-}
-
-function isMarkedFrom(messages: List<FlatMessage>, start: number): boolean {
-  for (let index = start; index < messages.length; index += 1) {
-    const message = messages.at(index)
-    if (message !== undefined && isMarked(message)) return true
-  }
-  return false
-}
-
-function withNews(given: List<FlatMessage>, from: Unmarked | undefined): List<FlatMessage> {
-  let frozen = from?.frozen ?? EMPTY
-  for (const message of given.toArray(frozen.length)) frozen = frozen.push(unmarkedMessage(message))
-  return frozen
+  return { given, frozen, tail: tail.some(isMarked) ? tail.map(unmarkedMessage) : tail }
 }
 
 export function unmarkedMessage(message: FlatMessage): FlatMessage {
@@ -272,27 +253,28 @@ function isMarked(message: FlatMessage): boolean {
 /** Markers inside a result count like any other. */
 function hasMarker(block: Block | undefined): boolean {
   if (block === undefined) return false
-  return 'cache_control' in block || innerOf(block).some((held) => isObject(held) && 'cache_control' in held)
+  return (
+    'cache_control' in block ||
+    innerBlocks(block).some((inner) => isObject(inner) && 'cache_control' in inner)
+  )
 }
 
-function innerOf(block: Block): readonly unknown[] {
+function innerBlocks(block: Block): readonly unknown[] {
   return isToolResult(block) && Array.isArray(block.content) ? block.content : []
 }
 
 function unmarkedBlock(block: Block): Block {
   if (!hasMarker(block)) return block
   const { cache_control: _, ...plain } = block
-  const inner = innerOf(block)
-  return inner.length === 0 ? plain : { ...plain, content: inner.map(bare) }
+  const inner = innerBlocks(block)
+  if (inner.length === 0) return plain
+  return {
+    ...plain,
+    content: inner.map((each) => (isObject(each) ? unmarkedFields(each as JsonObject) : each)),
+  }
 }
 
-function bare(value: unknown): unknown {
-  if (!isObject(value) || !('cache_control' in value)) return value
-  const { cache_control: _, ...plain } = value
-  return plain
-}
-
-/** Tools and parameters likewise: a marker on the whole request is one more. */
+/** For tools, parameters and inner blocks: a marker on the whole request is one more. */
 export function unmarkedFields<T extends JsonObject>(fields: T): T {
   if (!('cache_control' in fields)) return fields
   return Object.fromEntries(Object.entries(fields).filter(([name]) => name !== 'cache_control')) as T

@@ -1,7 +1,6 @@
 /**
- * The second budget: bytes of a request and images in it. Over it the oldest images become placeholders, well
- * below the limit at once, so that the prefix is rewritten once in many turns. This only proposes; the rewrite
- * is a record like any other.
+ * Byte and image limits of a request. Over a limit the oldest images become placeholders, down to well below it, so that
+ * the prefix is rewritten once in many turns. This only proposes; the rewrite is a record like any other.
  */
 
 import { isMediaPlace, mediaPlaceholder } from '../context/entry.ts'
@@ -19,7 +18,7 @@ import type { Front } from './prefix.ts'
 
 export interface RequestSize {
   readonly bytes: number
-  /** Images, and documents in pages. */
+  /** Images and paged documents. */
   readonly images: number
 }
 
@@ -27,13 +26,13 @@ export interface SizeProposal {
   readonly before: RequestSize
   readonly after: RequestSize
   readonly limits: RequestSize
-  /** To become placeholders, oldest first. Empty where all fits. */
+  /** To become placeholders, oldest first. */
   readonly drop: readonly MediaItem[]
-  /** False where what may not be dropped is too much already. */
+  /** False if what may not be dropped is too much already. */
   readonly fits: boolean
 }
 
-/** Part of a limit that a clearing goes down to. */
+/** Share of a limit that dropping goes down to. */
 const LOW_WATER = 0.75
 
 export interface BudgetRules {
@@ -43,14 +42,13 @@ export interface BudgetRules {
   readonly pins?: ReadonlySet<string>
 }
 
-/** What a request is made of, as far as its size goes. */
 export interface SizedRequest {
   readonly messages: MessageList
-  /** Bytes of all but the messages: see `bytesAround`. */
+  /** Bytes of everything but the messages (`bytesAround`). */
   readonly around: number
 }
 
-/** Markers come and go: there is room for all of them. */
+/** Markers move: room for all of them is always reserved. */
 const MARKER_BYTES = 4 * 80
 
 export function bytesAround(front: Front, extra: JsonObject = {}): number {
@@ -58,7 +56,7 @@ export function bytesAround(front: Front, extra: JsonObject = {}): number {
   return (jsonBytes(fields) ?? 0) + MARKER_BYTES
 }
 
-/** `tally`: of what is frozen. Costs what is not, as long as all fits. */
+/** `tally`: of the frozen messages. Costs what is not frozen. */
 export function isOverBudget(sized: SizedRequest, tally: MediaTally, rules: BudgetRules): boolean {
   const limits = limitsOf(rules.profile, rules.policy)
   const { bytes, items } = mediaOf(tally, sized.messages)
@@ -68,48 +66,58 @@ export function isOverBudget(sized: SizedRequest, tally: MediaTally, rules: Budg
 
 export function proposeSize(sized: SizedRequest, tally: MediaTally, rules: BudgetRules): SizeProposal {
   const { sizes } = rules.profile
-  const limits = limitsOf(rules.profile, rules.policy)
-  const media = mediaOf(tally, sized.messages)
-  const items = media.items.toArray()
-  const before = { bytes: sized.around + media.bytes, images: picturesIn(items).length }
+  const { items, ...nothing } = measure(sized, tally, rules)
   const old = items.filter((item) => mayGo(item, sized.messages, rules.pins))
-  const aged = new Set(oldest(old, { before, limits }))
-  const dropped = withoutLarge(items, { old, aged, sizes })
-  const drop = items.filter((item) => dropped.has(item))
-  const after = { bytes: before.bytes - freed(drop), images: before.images - picturesIn(drop).length }
+  const dropped = withLarge(items, old, new Set(selectOldest(old, nothing)), sizes)
+  const proposal = withDropped(
+    nothing,
+    items.filter((item) => dropped.has(item)),
+  )
   const left = items.filter((item) => !dropped.has(item))
-  return { before, after, limits, drop, fits: isWithin(after, limits) && !areTooLarge(left, sizes) }
+  return { ...proposal, fits: proposal.fits && !areTooLarge(left, sizes) }
 }
 
-export interface AllRules extends BudgetRules {
-  /** Also what the person has just sent: the provider will not have it. */
-  readonly unanswered: boolean
+/** All that may go, whatever the limits: the provider has refused it. `unanswered`: what was just sent goes too. */
+export function proposeAll(
+  sized: SizedRequest,
+  tally: MediaTally,
+  rules: BudgetRules & { readonly unanswered: boolean },
+): SizeProposal {
+  const { items, ...nothing } = measure(sized, tally, rules)
+  const isFree = rules.unanswered ? isUserMedia : mayGo
+  return withDropped(
+    nothing,
+    items.filter((item) => isFree(item, sized.messages, rules.pins)),
+  )
 }
 
-/** All that may go, whatever the limits are: the provider has refused it. */
-export function proposeAll(sized: SizedRequest, tally: MediaTally, rules: AllRules): SizeProposal {
-  const media = mediaOf(tally, sized.messages)
-  const items = media.items.toArray()
-  const before = { bytes: sized.around + media.bytes, images: picturesIn(items).length }
-  const isFree = (item: MediaItem): boolean =>
-    rules.unanswered ? isPersons(item, sized.messages, rules.pins) : mayGo(item, sized.messages, rules.pins)
-  const all = { before, after: before, limits: limitsOf(rules.profile, rules.policy), drop: [], fits: false }
-  return withDropped(all, items.filter(isFree))
-}
-
-/** The same with exactly these left out. */
+/** The proposal with exactly these dropped. */
 export function withDropped(proposal: SizeProposal, drop: readonly MediaItem[]): SizeProposal {
   const { before, limits } = proposal
-  const after = { bytes: before.bytes - freed(drop), images: before.images - picturesIn(drop).length }
-  return { ...proposal, after, drop, fits: isWithin(after, limits) }
+  const after = { bytes: before.bytes - freedBytes(drop), images: before.images - imagesIn(drop).length }
+  const fits = after.bytes <= limits.bytes && after.images <= limits.images
+  return { ...proposal, after, drop, fits }
 }
 
-/** What the person has said and nobody has answered stays as it is, and so do pinned records and the model's words. */
+/** Nothing is dropped yet. */
+function measure(
+  sized: SizedRequest,
+  tally: MediaTally,
+  { profile, policy }: BudgetRules,
+): SizeProposal & { readonly items: readonly MediaItem[] } {
+  const media = mediaOf(tally, sized.messages)
+  const items = media.items.toArray()
+  const before = { bytes: sized.around + media.bytes, images: imagesIn(items).length }
+  return { items, before, after: before, limits: limitsOf(profile, policy), drop: [], fits: false }
+}
+
+/** A prompt that has not been answered keeps its images. */
 function mayGo(item: MediaItem, messages: MessageList, pins?: ReadonlySet<string>): boolean {
-  return item.index <= (lastResponse(messages) ?? -1) && isPersons(item, messages, pins)
+  return item.index <= (lastResponse(messages) ?? -1) && isUserMedia(item, messages, pins)
 }
 
-function isPersons(
+/** Pinned records and the model's own messages are kept as they are. */
+function isUserMedia(
   { index, origin }: MediaItem,
   messages: MessageList,
   pins: ReadonlySet<string> = new Set(),
@@ -124,26 +132,20 @@ export function limitsOf({ sizes, window }: Profile, policy: RequestPolicy): Req
   return { bytes: Math.min(policy.bodyBytes, sizes.bodyBytes), images: Math.min(images, sizes.images) }
 }
 
-function isWithin(size: RequestSize, limits: RequestSize): boolean {
-  return size.bytes <= limits.bytes && size.images <= limits.images
-}
-
-function picturesIn(items: readonly MediaItem[]): readonly MediaItem[] {
+function imagesIn(items: readonly MediaItem[]): readonly MediaItem[] {
   return items.filter(({ isPicture }) => isPicture)
 }
 
 /** Bytes that go when the items become placeholders. */
-function freed(items: readonly MediaItem[]): number {
+function freedBytes(items: readonly MediaItem[]): number {
   return items.reduce((sum, item) => sum + item.bytes - (jsonBytes(placeholderFor(item)) ?? 0), 0)
 }
 
-interface Fullness {
-  readonly before: RequestSize
-  readonly limits: RequestSize
-}
-
-/** Oldest first, until each limit that was passed is back at its low-water mark. */
-function oldest(items: readonly MediaItem[], { before, limits }: Fullness): readonly MediaItem[] {
+/** Oldest first, until each limit that was exceeded is back at its low-water mark. */
+function selectOldest(
+  items: readonly MediaItem[],
+  { before, limits }: Pick<SizeProposal, 'before' | 'limits'>,
+): readonly MediaItem[] {
   const target = {
     bytes: before.bytes > limits.bytes ? limits.bytes * LOW_WATER : Number.POSITIVE_INFINITY,
     images: before.images > limits.images ? limits.images * LOW_WATER : Number.POSITIVE_INFINITY,
@@ -155,64 +157,63 @@ function oldest(items: readonly MediaItem[], { before, limits }: Fullness): read
     const helps = bytes > target.bytes || item.isPicture
     if (!helps) continue
     drop.push(item)
-    bytes -= freed([item])
+    bytes -= freedBytes([item])
     images -= item.isPicture ? 1 : 0
   }
   return drop
 }
 
-/** Among many images a provider takes only small ones. */
+/** Among many images, a provider accepts only small ones. */
 function areTooLarge(items: readonly MediaItem[], sizes: SizeRules): boolean {
-  const pictures = picturesIn(items)
-  return pictures.length > sizes.manyImages && pictures.some(({ side }) => side > sizes.manyImagePixels)
+  const images = imagesIn(items)
+  return images.length > sizes.manyImages && images.some(({ side }) => side > sizes.manyImagePixels)
 }
 
-interface Dropping {
-  readonly old: readonly MediaItem[]
-  readonly aged: ReadonlySet<MediaItem>
-  readonly sizes: SizeRules
+/** `dropped`, with the large old ones; if a new one is large, with so many old ones that few are left. */
+function withLarge(
+  items: readonly MediaItem[],
+  old: readonly MediaItem[],
+  dropped: ReadonlySet<MediaItem>,
+  sizes: SizeRules,
+): ReadonlySet<MediaItem> {
+  const all = new Set(dropped)
+  const left = (): readonly MediaItem[] => items.filter((item) => !all.has(item))
+  if (!areTooLarge(left(), sizes)) return all
+  for (const item of old) if (item.side > sizes.manyImagePixels) all.add(item)
+  for (const item of imagesIn(old)) if (areTooLarge(left(), sizes)) all.add(item)
+  return all
 }
 
-/** The large old ones go; where a new one is large, so many of the old that the rest are few. */
-function withoutLarge(items: readonly MediaItem[], { old, aged, sizes }: Dropping): ReadonlySet<MediaItem> {
-  const dropped = new Set(aged)
-  const left = (): readonly MediaItem[] => items.filter((item) => !dropped.has(item))
-  if (!areTooLarge(left(), sizes)) return dropped
-  for (const item of old) if (item.side > sizes.manyImagePixels) dropped.add(item)
-  for (const item of picturesIn(old)) if (areTooLarge(left(), sizes)) dropped.add(item)
-  return dropped
-}
-
-// Images and documents among the messages, and how many bytes the whole is. Keeps pace with flattening.
+// Images and documents in the messages, and the bytes of all messages, counted as the messages grow.
 
 export interface MediaItem {
   /** The record it comes from. */
   readonly origin: string
-  /** Which one of that record's: see `HiddenMedia`. */
+  /** Which of that record's items (`HiddenMedia`). */
   readonly toolUseId: string | null
   readonly nth: number
-  /** Which message, which of its blocks, and which block inside a tool result (null: the block itself). */
+  /** Message, block, and block inside a tool result (null: the block itself). */
   readonly index: number
   readonly block: number
   readonly inner: number | null
   readonly kind: 'image' | 'document'
-  /** It counts as an image: every image, and a document in pages. */
+  /** It counts as an image: every image, and a paged document. */
   readonly isPicture: boolean
   readonly bytes: number
-  /** Longest side in pixels; 0 where it cannot be seen. */
+  /** Longest side in pixels; 0 if unknown. */
   readonly side: number
 }
 
 export interface MediaTally {
   readonly frozen: List<FlatMessage>
   readonly items: List<MediaItem>
-  /** UTF-8 bytes of the JSON of the messages, the commas between them included. */
+  /** UTF-8 bytes of the messages as JSON, with the commas between them. */
   readonly bytes: number
 }
 
 export const NO_MEDIA: MediaTally = { frozen: List.of(), items: List.of(), bytes: 0 }
 
-/** The tally of what is frozen, given that of an earlier state. */
+/** Of the frozen messages, continued from an earlier state. */
 export function advanceMedia(tally: MediaTally, { frozen }: MessageList): MediaTally {
   let next = frozen.extends(tally.frozen) ? tally : NO_MEDIA
   for (let index = next.frozen.length; index < frozen.length; index += 1) {
@@ -221,8 +222,8 @@ export function advanceMedia(tally: MediaTally, { frozen }: MessageList): MediaT
   return { ...next, frozen }
 }
 
-/** The tally of all messages, those behind the frozen ones included. */
-export function mediaOf(tally: MediaTally, { frozen, tail }: MessageList): MediaTally {
+/** Of all messages. */
+function mediaOf(tally: MediaTally, { frozen, tail }: MessageList): MediaTally {
   return tail.reduce((sum, message, at) => withMessage(sum, message, frozen.length + at), tally)
 }
 
@@ -252,7 +253,7 @@ function mediaIn(message: FlatMessage, index: number): readonly MediaItem[] {
 
 type Numbered = Pick<MediaItem, 'toolUseId' | 'nth'>
 
-/** Numbers what a record brings, result by result, as it comes. */
+/** Numbers the media of a record, by tool result, in order. */
 function numbering(
   numbers: Map<string, number>,
   origin: string,
@@ -287,7 +288,7 @@ function sideOf(source: unknown): number {
   return size === null ? 0 : Math.max(size.width, size.height)
 }
 
-/** What stands where one was. */
+/** The block left in its place. */
 export function placeholderFor({ kind }: Pick<MediaItem, 'kind'>): Block {
   return mediaPlaceholder(kind)
 }

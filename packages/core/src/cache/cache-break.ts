@@ -1,4 +1,4 @@
-/** Why a cached prefix was not read again: a closed set, each with what a person needs to find the place. */
+/** Cache breaks as data: causes, the event, announced rewrites of the engine, figures from usage. */
 
 import { isObject } from '../log/json.ts'
 import type { Usage } from '../log/record.ts'
@@ -8,7 +8,7 @@ import type { Hand } from './sent-request.ts'
 
 export type Reason = Difference | Circumstance
 
-/** Something in the request is not what it was in the last one. */
+/** Something in the request differs from the last one. */
 export type Difference =
   | Changed<'model-changed', string>
   | Changed<'speed-changed'>
@@ -19,35 +19,35 @@ export type Difference =
   | (Changed<'parameter-changed'> & { readonly name: string })
   | { readonly kind: 'tools-added' | 'tools-removed' | 'tools-reordered'; readonly names: Names }
   | { readonly kind: 'sections-added' | 'sections-removed' | 'sections-reordered'; readonly names: Names }
-  /** `characters`: how many more there are now; less than 0 for fewer. */
+  /** `characters`: growth in characters; negative if it shrank. */
   | { readonly kind: 'tool-changed' | 'section-changed'; readonly name: string; readonly characters: number }
   | (Changed<'marker-ttl-changed', string> & { readonly zone: Level })
   | (Changed<'marker-scope-changed'> & { readonly zone: Level })
-  /** Nothing of these zones is marked any more, so nothing of them is looked for in the cache. */
+  /** These zones have no marker any more, so nothing of them is looked up in the cache. */
   | { readonly kind: 'markers-removed'; readonly zone: 'prefix' | 'messages' }
-  /** The first image of the conversation, or the last one gone: either changes how all messages are read. */
+  /** The first image, or the last one removed: either changes how all messages are read. */
   | { readonly kind: 'image-added' | 'image-removed'; readonly index: number; readonly origin: string | null }
   | MessageDifference
 
 export interface MessageDifference {
   readonly kind: 'message-changed' | 'message-removed' | 'message-inserted'
-  /** Which message of the request. */
+  /** Of the message in the request. */
   readonly index: number
-  /** uuid of the record; null where there is none. */
+  /** uuid of the record; null if there is none. */
   readonly origin: string | null
   readonly by: Hand
   readonly characters: number
 }
 
-/** The request is the same as far as anybody can see. */
+/** Nothing in the request explains the loss. */
 export type Circumstance =
-  /** More time went by than the entry lives. */
+  /** The pause was longer than the entry lives. */
   | { readonly kind: 'expired'; readonly ttl: string; readonly gapMs: number }
-  /** No marker reaches back to where the last request left its entry. */
+  /** No marker looks back to the entry that the last request left. */
   | { readonly kind: 'look-back-outrun'; readonly lookBack: number }
-  /** The provider names what changed, and nothing of ours did. */
+  /** The provider reports a change, but nothing that we sent changed. */
   | { readonly kind: 'told-by-provider'; readonly zone: ProviderZone }
-  /** On the provider's side: nothing changed, and the entry should still live. */
+  /** Nothing changed, and the entry should still be live: lost by the provider. */
   | { readonly kind: 'evicted' }
 
 export type ProviderZone = 'model' | 'tools' | 'system' | 'messages' | 'other'
@@ -60,10 +60,10 @@ interface Changed<Kind extends string, Value = string | null> {
   readonly after: Value
 }
 
-// What is told of a break, and of an act of the engine that had to be paid for: plain data, for people and programs.
+// Events: a break, and a rewrite of the engine that cost what it was announced to cost.
 
 export interface BreakEvent {
-  /** When the request was sent, in milliseconds. A report on a log has the time of the answer, which logs tell. */
+  /** When the request was sent, in milliseconds since 1970. */
   readonly at: number
   readonly source: string
   readonly model: string
@@ -74,72 +74,71 @@ export interface BreakEvent {
   readonly expected: number
   readonly read: number
   readonly tokensLost: number
-  /** Dollars above the price of a read; null where a price is not known. */
+  /** Dollars above the price of a read; null if a price is unknown. */
   readonly moneyLost: number | null
-  /** The facts the reason rests on, in words. */
+  /** The facts behind the reason, as text. */
   readonly evidence: string
-  /** What the provider itself says; null where it says nothing. */
+  /** The provider's own explanation; null if it gives none. */
   readonly provider: ProviderWord | null
-  /** The act of the engine's that did it; null where it was none. */
+  /** The rewrite of the engine that caused it; null if there was none. */
   readonly ours: OwnAct | null
-  /** One line, with what to do about it. */
+  /** One line for users, with advice. */
   readonly sentence: string
 }
 
 export interface OwnAct {
-  /** In words: "cleared 12 results". */
+  /** Such as "cleared 12 results". */
   readonly act: string
-  /** Calls until what it frees has paid for what it cost; null where that is not known or never. */
+  /** Calls until it has paid for itself; null if unknown or never. */
   readonly breakEvenTurns: number | null
 }
 
-/** An act that was announced and cost what such an act costs: no break. */
+/** An announced rewrite and its cost: no break. */
 export interface ActPaid extends OwnAct {
   readonly at: number
   readonly source: string
   readonly tokensRewritten: number
-  /** Dollars above the price of a read; null where a price is not known. */
+  /** Dollars above the price of a read; null if a price is unknown. */
   readonly moneySpent: number | null
   readonly sentence: string
 }
 
-// What the engine says it is about to do to a request, so that its own acts are known for what they are.
+// Rewrites that the engine announces before it sends them, so that they are not taken for breaks.
 
 export type Announcement =
-  /** Nothing of the last request can be expected: a summary took its place, an act was undone, the source began anew. */
+  /** Nothing of the last request is expected to be read: a summary replaced it, an act was undone, the source restarted. */
   { readonly kind: 'compaction' | 'undo' | 'restart' } | ClearingAnnounced | EditsAnnounced | RewriteAnnounced
 
-/** Messages already sent will be sent with something cleared. */
+/** Messages sent before will be sent with content cleared. */
 export interface ClearingAnnounced extends Price {
   readonly kind: 'clearing'
 }
 
-/** The provider is asked to delete from the cached prefix; the messages stay as they are. */
+/** The provider is asked to delete from the cached prefix; the messages stay. */
 export interface EditsAnnounced extends Price {
   readonly kind: 'cache-edits'
-  /** `cache_deleted_input_tokens` of the last response that had it; 0 where none had. */
+  /** `cache_deleted_input_tokens` of the last response that had it, else 0. */
   readonly deletedBefore: number
 }
 
-/** A part of the prefix is rewritten on purpose: a section inline, a late tool. It is a break, and ours. */
+/** A part of the prefix is rewritten on purpose (a section inline, a late tool): a break of our own. */
 export interface RewriteAnnounced extends Price {
   readonly kind: 'rewrite'
   readonly zone: ProviderZone
 }
 
-/** What the act is worth. */
 interface Price {
-  /** In words: "cleared 12 results", "rewrote section git". */
+  /** Such as "cleared 12 results", "rewrote section git". */
   readonly act: string
-  /** Tokens that later requests no longer carry. */
+  /** Tokens that later requests no longer contain. */
   readonly freedTokens?: number
-  /** After how many calls it has paid for itself, as planned; null where it never does. */
+  /** Planned calls until it has paid for itself; null if never. */
   readonly breakEvenTurns?: number | null
 }
 
 export type PricedAnnouncement = Exclude<Announcement, { readonly kind: 'compaction' | 'undo' | 'restart' }>
 
-/** Does it leave nothing to compare with? */
+/** It leaves nothing to compare the next request with. */
 export function isReset(
   announcement: Announcement,
 ): announcement is Exclude<Announcement, PricedAnnouncement> {
@@ -147,17 +146,17 @@ export function isReset(
   return kind === 'compaction' || kind === 'undo' || kind === 'restart'
 }
 
-// What a call's usage says about the cache: what it read at first, what it left behind, what it paid for anew.
+// What usage shows of the cache.
 
 export interface CacheFigures {
-  /** Of the run that met the request as it was sent. */
+  /** Of the first run, which saw the request as it was sent. */
   readonly first: TokensByClass
   /** What the last run read, and all up to its last marker: what the next request can read. */
   readonly lastRead: number
   readonly cached: number
-  /** Running total of what the provider has deleted from the cached prefix; null where it does not say. */
+  /** Running total that the provider deleted from the cached prefix; null if not reported. */
   readonly deleted: number | null
-  /** The provider summarised the conversation by itself, and what follows has another prefix. */
+  /** The provider compacted the conversation by itself, so what follows has another prefix. */
   readonly isCompacted: boolean
 }
 
@@ -180,25 +179,25 @@ export function toCacheFigures(usage: Usage): CacheFigures {
 
 const NOTHING: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
 
-/** One run, without the list it stands in. */
+/** Of one run. */
 function tokensOf(run: Fields): TokensByClass {
   const { iterations: _, ...alone } = run
   return billedParts(alone as Usage)[0]?.tokens ?? NOTHING
 }
 
-/** What was paid for and not read. */
+/** Tokens paid for and not read from the cache. */
 export function paidAnew({ input, write5m, write1h }: TokensByClass): number {
   return input + write5m + write1h
 }
 
-// Figures as people read them, the same everywhere.
+// Figures as text.
 
 /** 12,345 */
 export function countText(count: number): string {
   return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** $0.46, and $0.0046 where it is little. */
+/** $0.46, or $0.0046 for small amounts. */
 export function dollarsText(dollars: number): string {
   return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
 }
@@ -212,15 +211,15 @@ export function durationText(ms: number): string {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-// What a provider itself says about a miss: where the two requests part, and how many tokens it thinks that cost.
+// The provider's own explanation of a miss (`diagnostics`).
 
 export interface ProviderWord {
   readonly zone: ProviderZone
-  /** An estimate of the provider's; null where it gives none. */
+  /** The provider's estimate; null if it gives none. */
   readonly missedTokens: number | null
-  /** Its own word for it. */
+  /** The provider's name of the reason. */
   readonly said: string
-  /** It may mean no more than that the provider could not look: then it can back a reason, and is none by itself. */
+  /** It may only mean that the provider could not compare: it supports a reason but is none by itself. */
   readonly isVague?: boolean
 }
 
@@ -232,10 +231,10 @@ const ZONES_PROVIDER_WORD: ReadonlyMap<string, ProviderZone> = new Map([
   ['unavailable', 'other'],
 ])
 
-/** Another parameter than those it names differs, or the request before is further back than it looks. */
+/** Another parameter differs, or the previous request is out of the provider's range. */
 const VAGUE: ReadonlySet<string> = new Set(['unavailable'])
 
-/** From the `diagnostics` of a response; null where it was not asked, does not know, or sees no difference. */
+/** From the `diagnostics` of a response; null if not requested, unknown, or no difference. */
 export function providerWord(diagnostics: unknown): ProviderWord | null {
   const reason = isObject(diagnostics) ? diagnostics.cache_miss_reason : null
   if (!isObject(reason) || typeof reason.type !== 'string') return null

@@ -1,6 +1,6 @@
 /**
- * A call beside the conversation (a fork, a summary): what it says is handed to whoever asked, and the log keeps
- * only what it cost. Its tools are never run. One that is no fork (`forkOf`) shares no prefix and is not watched.
+ * Calls beside the conversation (a fork, a summary): the reply goes to the caller, and the log keeps only the cost. Tools
+ * are never run. A call without `forkOf` shares no prefix, so its cache is not watched.
  */
 
 import { forecastRead } from '../cache/cache-forecast.ts'
@@ -44,16 +44,16 @@ import type { SessionState } from './session-state.ts'
 import type { TurnRun, Unlinked } from './session-writer.ts'
 
 export interface SideCall extends Pick<OpenedCall, 'request' | 'source' | 'forkOf'> {
-  /** Appends nothing: what the log should keep is handed back, to be appended by whoever has the log. */
+  /** Appends nothing: the records are returned, for the holder of the log to append. */
   readonly isDeferred?: boolean
 }
 
 export interface SideEnd {
   readonly answer: Responded
-  /** What was foreseen of the cache, and what it did. */
+  /** Forecast and outcome of the cache. */
   readonly expected: number
   readonly outcome: CacheOutcome
-  /** What is still to be appended, where that was asked for, also of a call that failed. */
+  /** Records still to be appended if deferred, also of a failed call. */
   readonly unlogged: readonly Unlinked[]
 }
 
@@ -79,7 +79,7 @@ const NOTHING_TOLD: Omit<SideEnd, 'answer'> = {
   unlogged: [],
 }
 
-/** What was checked of the conversation counts here too, as far as the request repeats it. */
+/** Reuses what was checked of the conversation, as far as the request repeats it. */
 function findingsOf({ state, host }: TurnRun, { request }: SideCall): ReturnType<typeof requestFindings> {
   const known = state.checked?.state.profile === host.profile ? state.checked : startCheck(host.profile)
   return requestFindings(advanceCheck(known, request.messages), request)
@@ -99,27 +99,27 @@ async function* endCall(
   return { answer: halt ?? answer, expected: opened.forecast.read, ...rest }
 }
 
-// Asks something on the side, on the cache of the request that was really sent last.
+// Forks: a question on the cache of the request that was sent last.
 
 export interface ForkAsked {
-  /** Who asks: `compact`, `session_memory`, `prompt_suggestion` … */
+  /** `compact`, `session_memory`, `prompt_suggestion` … */
   readonly source: string
-  /** Come behind all that was sent and, unless `asSent`, all that was said since. */
+  /** Follow all that was sent and, unless `asSent`, all that was added since. */
   readonly messages: readonly ForkMessage[]
-  /** Goes on from the last request itself and leaves out what was said since. */
+  /** Continues the last request itself, without what was added since. */
   readonly asSent?: boolean
-  /** Request fields that should be otherwise. All are refused, with the reason. */
+  /** Request fields to change. All are refused, with the reason. */
   readonly overrides?: Readonly<Record<string, unknown>>
   readonly signal?: Signal
 }
 
-/** There is no request to share a prefix with: none was sent yet, or the conversation has been rewritten since. */
+/** No request to share a prefix with: none was sent yet, or the conversation was rewritten since. */
 interface NothingToFork {
   readonly ok: false
   readonly reason: 'nothing-sent' | 'rewritten'
 }
 
-/** The request of a fork, made from what was really sent. Sends nothing. */
+/** Builds the request of a fork from the one that was sent. Sends nothing. */
 export function forkRequest(
   state: SessionState,
   asked: ForkAsked,
@@ -151,8 +151,8 @@ export type ForkEnd = (
 ) & { readonly state: SessionState }
 
 /**
- * Asks, and gives back the reply. Calls in it are for the caller to deny. One at a time with a turn: the state
- * it gives back is the one to go on from.
+ * Sends the fork and returns its reply; the caller denies tool calls in it. Not concurrently with a turn: continue from
+ * the state it returns.
  */
 export async function* runFork(
   state: SessionState,
@@ -171,7 +171,7 @@ export async function* runFork(
   return { ok: true, reply: answer.reply, read, state: run.state }
 }
 
-/** How well a fork, now answered, read the cache of its parent. */
+/** How well an answered fork read the cache of its parent. */
 export function forkRead(
   source: string,
   { message }: Reply,
@@ -200,7 +200,7 @@ function missedBecause(outcome: CacheOutcome): string | null {
   }
 }
 
-// A payload that somebody else put together, as a request: nothing of it is marked, and nothing read from a cache.
+// A payload built elsewhere, as a request without markers: it reads nothing from the cache.
 
 type Raw = readonly (ReadonlyMap<number, string> | undefined)[]
 

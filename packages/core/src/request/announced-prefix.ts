@@ -1,9 +1,9 @@
 /**
- * What the model has been told of its prefix: the epoch that stands, and the changes since that the view still
- * shows. A delta keeps the books; the words that went with it, records of the same batch, are what the model
- * sees. Where a compaction took them out of the view they count as not said, and will be said again.
+ * What the model knows of its prefix: the current snapshot, and the changes announced since that the context still
+ * shows. A delta record holds the change; the records of the same batch are what the model sees. If a compaction removed
+ * those from the context, the change counts as not announced and is announced again.
  *
- * Folded along the view's branch and kept up to date; records of an act that was undone do not count.
+ * Computed along the branch and kept up to date; records of an undone act do not count.
  */
 
 import type { View } from '../context/context-view.ts'
@@ -25,34 +25,34 @@ import {
 } from '../log/record.ts'
 import type { Session } from '../log/session.ts'
 
-/** Types of the attachments that tell of a delta. Tools that the provider itself can add come as a user record. */
+/** Types of the attachments that announce a delta. Tools that the provider can add itself come as a user record. */
 export const SECTION_DELTA = 'section_delta'
 export const TOOL_DELTA = 'tool_delta'
 
 export interface StandingEpoch {
   readonly uuid: string
   readonly epoch: Epoch
-  /** Those of the epoch with what changed since: only what no cache depends on can. */
+  /** Those of the snapshot with later changes, which are outside the cache key. */
   readonly parameters: JsonObject
-  /** Nothing has been answered since it began, so another one in its place costs nothing. */
+  /** No response since it began, so replacing it costs nothing. */
   readonly isFresh: boolean
 }
 
 export interface ToldTool {
-  /** Null: told to be gone. */
+  /** Null: announced as removed. */
   readonly definition: JsonObject | null
-  /** Can be called since, or only announced for the next epoch. */
+  /** Callable, or only announced for the next snapshot. */
   readonly isInForce: boolean
 }
 
 export interface Told {
   readonly standing: StandingEpoch | null
-  /** Sections the view shows a change of, with their newest text (null: gone). */
+  /** Sections with an announced change in the context, with their newest text (null: removed). */
   readonly sections: ReadonlyMap<string, string | null>
   readonly tools: ReadonlyMap<string, ToldTool>
-  /** Deltas of the branch by batch. */
+  /** Delta records of the branch, by batch. */
   readonly deltas: Trie<Delta>
-  /** What has been taken in. */
+  /** What has been processed. */
   readonly branch: List<number>
   readonly entries: List<Entry>
   readonly undone: View['undone']
@@ -69,7 +69,7 @@ export function nothingTold(): Told {
   return { ...NOTHING, branch: List.of(), entries: List.of(), undone: [] }
 }
 
-/** What was told in `view`, the view of `session`, given that of an earlier state of it. */
+/** `told`: the result for an earlier state, continued from there. `view`: the context of `session`. */
 export function advanceTold(told: Told, session: Session, view: View): Told {
   const { branch, entries, undone } = view
   const grew = branch.extends(told.branch) && entries.extends(told.entries) && undone === told.undone
@@ -111,13 +111,13 @@ function changed(told: Told, { batch }: KnownRecord, delta: Delta): Told {
   return { ...told, deltas, standing: { ...standing, parameters } }
 }
 
-/** Null takes a parameter out. */
+/** Null removes a parameter. */
 export function mergeParameters(base: JsonObject, changes: JsonObject): JsonObject {
   const merged = Object.entries({ ...base, ...changes })
   return Object.fromEntries(merged.filter(([, value]) => value !== null))
 }
 
-/** The words of a delta: from here on the model knows what they name. */
+/** An announcement that the context shows: from here on the model knows the change. */
 function shown(told: Told, entry: Entry): Told {
   const { record } = entry
   const delta = record.type === 'system' ? undefined : told.deltas.get(record.batch?.id ?? '')
@@ -146,7 +146,7 @@ function withTools(told: Told, { tools = {} }: Delta, { names, isInForce }: Said
   return { ...told, tools: new Map([...told.tools, ...said]) }
 }
 
-/** The tools that a message to the provider adds or takes away. */
+/** The tools that a message to the provider adds or removes. */
 function changedTools({ message }: UserRecord): readonly unknown[] {
   return blocksOf(message.content).flatMap(({ tool }) => {
     if (!isObject(tool)) return []
@@ -154,9 +154,7 @@ function changedTools({ message }: UserRecord): readonly unknown[] {
   })
 }
 
-// Epochs as a log holds them: decoding has seen that there is an object, and no more.
-
-/** Null for what is no epoch; the one before it then goes on standing. */
+/** Checks a snapshot from the log, where decoding only saw an object. Null if invalid: the one before stays current. */
 export function readEpoch(value: Epoch | undefined): Epoch | null {
   const fields: unknown = value
   if (!isObject(fields) || typeof fields.model !== 'string' || !isObject(fields.parameters)) return null

@@ -1,5 +1,5 @@
 /**
- * Where the cache markers (`cache_control`) of a request stand; no other file places or counts them. Default, in order
+ * Where the cache markers (`cache_control`) of a request stand. A fork only reuses its parent's last one. Default, in order
  * of preference, up to the provider's four: the last message block (the next request reads everything before it), the
  * block before the first tool result that may be cleared (a clearing then keeps all before it), the end of the system
  * prompt (it covers the tools too), and the last block of the previous request if a turn outran the look-back.
@@ -60,7 +60,7 @@ export interface MarkerQuestion {
 
 type Wanted = Pick<PlannedMarker, 'kind' | 'place'>
 
-/** In the order of the request. */
+/** In request order. */
 export function planMarkers(question: MarkerQuestion): readonly PlannedMarker[] {
   const { policy, cache } = question
   const limit = Math.min(policy.maximum, cache.maxMarkers)
@@ -148,9 +148,9 @@ function controlOf({ front, cache, ttl }: MarkerQuestion, place: Place): JsonObj
 // places, since what survived the clearing was cached up to the old one.
 
 export interface HeldEdge {
-  /** The call whose result is the first that could be cleared; null where there is none. */
+  /** The call whose result is the first that could be cleared; null if there is none. */
   readonly result: string | null
-  /** The one it moved from, until a request that stood on both has been answered. */
+  /** The one it moved from, until a request with both markers has been answered. */
   readonly left: string | null
   readonly rewrittenAt: number
 }
@@ -158,9 +158,9 @@ export interface HeldEdge {
 export const NO_EDGE: HeldEdge = { result: null, left: null, rewrittenAt: Number.NEGATIVE_INFINITY }
 
 export interface EdgeQuestion {
-  /** The call whose result tier 1 would clear first, as things are now. */
+  /** The call whose result would be cleared first now. */
   readonly firstClearable: string | null
-  /** When the view was last rewritten … */
+  /** When the context was last rewritten … */
   readonly rewrittenAt: number
   /** … and whether a response has come since. */
   readonly isAnswered: boolean
@@ -178,7 +178,7 @@ export function holdEdge(held: HeldEdge, question: EdgeQuestion): HeldEdge {
   return { result: stays ? held.result : firstClearable, left, rewrittenAt }
 }
 
-// Places in a request, and where in its messages a thing stands.
+// Places in a request.
 
 /** A block of a message. */
 export interface MessagePlace {
@@ -192,7 +192,7 @@ export type Place = { readonly zone: 'tools' | 'system'; readonly index: number 
 
 const ZONES = ['tools', 'system', 'messages']
 
-/** In the order of a request. */
+/** In request order. */
 export function comparePlaces(one: Place, other: Place): number {
   const [left, right] = [numbersOf(one), numbersOf(other)]
   const differs = left.findIndex((part, index) => part !== right[index])
@@ -203,7 +203,7 @@ function numbersOf(place: Place): readonly number[] {
   return [ZONES.indexOf(place.zone), place.index, place.zone === 'messages' ? place.block : 0]
 }
 
-/** The last block in front of `before` that may carry a marker; without `before`, of all. */
+/** The last block before `before` that may carry a marker; without it, the last of all. */
 export function lastMarkable(
   messages: MessageList,
   cache: CacheRules,
@@ -219,7 +219,7 @@ export function lastMarkable(
   return null
 }
 
-/** Where the newest response begins: what the request that asked for it ended before. Null where there is none. */
+/** Index of the newest response; null if there is none. */
 export function lastResponse(messages: MessageList): number | null {
   for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
     if (messageAt(messages, index)?.message.role === 'assistant') return index
@@ -227,12 +227,12 @@ export function lastResponse(messages: MessageList): number | null {
   return null
 }
 
-/** Messages with the place of each tool call known, as flattening keeps them. */
+/** Messages with the index of each tool call. */
 export interface CallPlaces extends MessageList {
   readonly calls: { get(id: string): number | undefined }
 }
 
-/** The answer to a tool call. Looked for from where the call stands on. */
+/** The result of a tool call, searched from the call on. */
 export function placeOfResult(messages: CallPlaces, id: string): MessagePlace | null {
   const from = messages.calls.get(id) ?? messages.frozen.length
   for (let index = from; index < messageCount(messages); index += 1) {
@@ -247,7 +247,7 @@ function resultIn(message: FlatMessage | undefined, id: string): number {
   return blocksIn(message).findIndex((block) => isToolResult(block) && block.tool_use_id === id)
 }
 
-/** The last block that comes from the record `uuid`, looked for from the front. */
+/** The last block from the record `uuid`. */
 export function placeOfRecord(messages: MessageList, uuid: string): MessagePlace | null {
   for (let index = 0; index < messageCount(messages); index += 1) {
     const block = messageAt(messages, index)?.origins.lastIndexOf(uuid) ?? -1

@@ -1,7 +1,7 @@
 /**
- * How long the cache is asked to live. Switches, the policy and the account answer once for the session; where
- * none does, the session's own gaps and the prices decide, once for each epoch. The answer is written into the
- * epoch: a change in the middle would change the bytes.
+ * Chooses the cache lifetime, 5 minutes or 1 hour. Switches, policy and account decide once for the session; otherwise
+ * the session's gaps and the prices decide, once for each prefix snapshot. The choice is stored in the snapshot, since a
+ * change in between would change the bytes.
  */
 
 import type { Rates } from '../cost/prices.ts'
@@ -14,9 +14,9 @@ import type { Switches, SwitchName } from '../policy/switches.ts'
 import { contextOf } from '../tokens/usage.ts'
 
 export interface Entitlement {
-  /** The account gets an hour at no extra price. */
+  /** The account gets one hour at no extra price. */
   readonly isEntitled: boolean
-  /** It has used up what it is entitled to. */
+  /** It has used up its entitlement. */
   readonly isOverage: boolean
 }
 
@@ -24,33 +24,33 @@ export interface TtlQuestion {
   readonly policy: CachePolicy
   readonly cache: CacheRules
   readonly switches: Switches
-  /** The platform whose own opt-in counts. */
+  /** On Bedrock, which has an opt-in of its own. */
   readonly isBedrock?: boolean
   readonly entitlement?: Entitlement
-  /** Who asks: `repl_main_thread`, `sdk`, `agent:review` … */
+  /** The query source: `repl_main_thread`, `sdk`, `agent:review` … */
   readonly source: string
-  /** The last word in this session, from the epoch that stands. */
+  /** The choice in the current snapshot. */
   readonly latched?: EpochTtl | undefined
-  /** Asked for only where nothing stronger answers: it may take reading the log. */
+  /** Called only if nothing else decides: it may read the log. */
   readonly gaps: () => GapTally
   readonly rates: Rates | null
-  /** A person answers: what counts before enough gaps were seen. */
+  /** A user answers: decides until enough gaps were observed. */
   readonly isInteractive: boolean
 }
 
-/** Decided by what was seen; anything else holds for the life of the session. */
+/** Decided by observation; any other choice holds for the session. */
 const SEEN: ReadonlySet<string> = new Set(['gaps', 'interactive', 'unattended'])
-/** Calls below which gaps say nothing yet. */
+/** With fewer calls, gaps show nothing yet. */
 const ENOUGH_CALLS = 20
 
-/** The lifetime for the epoch that begins. */
+/** The lifetime for a snapshot that starts now. */
 export function chooseTtl(question: TtlQuestion): EpochTtl {
   const { latched } = question
   if (latched !== undefined && !SEEN.has(latched.because)) return latched
   return fixed(question) ?? fromSeen(question)
 }
 
-/** The answers that hold for the session, the strongest first. */
+/** Choices that hold for the session, the strongest first. */
 function fixed(question: TtlQuestion): EpochTtl | null {
   const { policy, cache, entitlement } = question
   const { long, short } = lifetimes(cache)
@@ -82,7 +82,7 @@ function savedSoFar({ gaps, rates }: TtlQuestion): number | null {
   return seen.calls < ENOUGH_CALLS ? null : longLifeSaves(seen, rates)
 }
 
-/** The lifetime of the markers of one request: short-lived sources never ask for more than they use. */
+/** The lifetime of one request's markers: short-lived sources never ask for more than they use. */
 export function ttlFor(epoch: EpochTtl | undefined, source: string, rules: TtlRules): string {
   const { policy, cache } = rules
   const { short } = lifetimes(cache)
@@ -95,21 +95,21 @@ export interface TtlRules {
   readonly cache: CacheRules
 }
 
-/** A pattern is the whole of a source, or its beginning where it ends in a star. */
+/** A pattern is a whole source, or its beginning followed by `*`. */
 function matches(pattern: string, source: string): boolean {
   return pattern.endsWith('*') ? source.startsWith(pattern.slice(0, -1)) : source === pattern
 }
 
-// Whether an hour's cache pays, by the session's own gaps. A longer life costs more to write, every time; it
-// saves writing the whole prefix again after each gap that outlasts the shorter one. With r, s and l the prices
-// of reading, of a short write and of a long one, over the calls seen so far:
+// Whether one hour pays, by the session's own gaps. A longer lifetime costs more on every write; it saves writing the
+// whole prefix again after each gap that outlasts the shorter one. With r, s and l the prices of a read, a short write
+// and a long write, over the calls so far:
 //
-//   an hour pays where   lapsed · (s − r)  >  (added + lost) · (l − s)
+//   one hour pays if   lapsed · (s − r)  >  (added + lost) · (l − s)
 //
-// `lapsed` are the prefixes met again after a gap that only the longer life outlasts, `lost` those after a gap
-// that outlasts both, `added` what each call wrote besides.
+// `lapsed`: prefixes met again after a gap that only the longer lifetime outlasts; `lost`: after a gap that outlasts
+// both; `added`: what each call wrote besides.
 
-/** Running sums in tokens; the cost of a call does not depend on how many there were. */
+/** Running sums in tokens, so that a call costs the same at any length. */
 export interface GapTally {
   readonly calls: number
   readonly added: number
@@ -120,11 +120,11 @@ export interface GapTally {
 export const NO_GAPS: GapTally = { calls: 0, added: 0, lapsed: 0, lost: 0 }
 
 export interface TimedCall {
-  /** From the start of the call before to the start of this one; a lifetime counts from there. Null for the first. */
+  /** From the start of the previous call to the start of this one; null for the first. */
   readonly gapMs: number | null
-  /** Tokens that the call before left in the cache, or would have. */
+  /** Tokens that the previous call left in the cache, or would have left. */
   readonly prefix: number
-  /** Tokens of this call that were not in it. */
+  /** Tokens of this call beyond that prefix. */
   readonly added: number
 }
 
@@ -141,7 +141,7 @@ export function tallyGap(tally: GapTally, call: TimedCall, cache: CacheRules): G
   }
 }
 
-/** The lifetime a marker has by default, and the longest there is. */
+/** The default lifetime of a marker, and the longest. */
 export function lifetimes({ ttls, defaultTtl }: CacheRules): {
   readonly long: CacheTtl
   readonly short: CacheTtl
@@ -150,21 +150,21 @@ export function lifetimes({ ttls, defaultTtl }: CacheRules): {
   return { long: ttls[0] ?? none, short: ttls.find(({ name }) => name === defaultTtl) ?? none }
 }
 
-/** Dollars per million tokens saved by the longer life over the calls seen; null where a price is not known. */
+/** Dollars, times a million, that the longer lifetime would have saved; null if a price is unknown. */
 export function longLifeSaves(tally: GapTally, rates: Rates): number | null {
   const { cacheRead, write5m, write1h } = rates
   if (cacheRead === null || write5m === null || write1h === null) return null
   return tally.lapsed * (write5m - cacheRead) - (tally.added + tally.lost) * (write1h - write5m)
 }
 
-// The gaps of a session that is opened again, read off its log: each response tells when it was asked for and how large.
+// The gaps of a reopened session, read off its log.
 
 interface Walk {
   readonly tally: GapTally
-  /** When the newest record came that is no response: a request starts no earlier. */
+  /** Time of the newest record that is no response: a request does not start earlier. */
   readonly saidAt: number
   readonly response: string | null
-  /** When the call before started, and what it left. */
+  /** When the previous call started, and what it left. */
   readonly askedAt: number | null
   readonly prefix: number
 }

@@ -1,6 +1,6 @@
 /**
- * A request that shares the prefix of another so as to read its cache. It takes everything from the request its
- * parent really sent and adds messages of its own; whatever would change the cache's key is refused, not obeyed.
+ * A request that reuses the cache of another. It takes everything from the request that its parent really sent and adds
+ * messages of its own; an override that would change the cache key is refused.
  */
 
 import type { FlatMessage } from '../context/message-parts.ts'
@@ -20,15 +20,15 @@ import { type AssembledRequest, unmarkedMessage, unmarkedMessages, unmarkedOf } 
 import type { PlannedMarker } from './cache-markers.ts'
 
 /**
- * System prompt, tools, model, thinking, betas, output settings, context management, cache edits and messages,
- * as they were sent. Values, so that the parent can go on while a fork is under way.
+ * System prompt, tools, model, thinking, betas, output settings, context management, cache edits and messages as they
+ * were sent. Values, so the parent can continue while a fork is under way.
  */
 export interface CacheSafeParams {
   readonly sent: AssembledRequest
   readonly profile: Profile
 }
 
-/** To be taken from the request that went out, not from what the next one would be. */
+/** `sent`: the request that was really sent, not the next one. */
 export function captureParams(sent: AssembledRequest, profile: Profile): CacheSafeParams {
   return { sent, profile }
 }
@@ -36,7 +36,7 @@ export function captureParams(sent: AssembledRequest, profile: Profile): CacheSa
 export interface ForkOptions {
   /** The lifetime for this source (`ttlFor`); null: caching is off. */
   readonly ttl: string | null
-  /** Request fields the caller would like to be otherwise. None is obeyed: see `ForkRefusal`. */
+  /** Request fields that the caller wants to change. Each is refused (`ForkRefusal`). */
   readonly overrides?: Readonly<Record<string, unknown>>
 }
 
@@ -50,16 +50,16 @@ export interface ForkRefusal {
 export interface Fork {
   readonly ok: true
   readonly request: AssembledRequest
-  /** Its tools are declared, as the parent's are, and denied by the host when called; never by `tool_choice`. */
+  /** Tools are declared like the parent's and denied by the host when called, never by `tool_choice`. */
   readonly tools: 'denied-locally'
 }
 
 export type ForkOutcome = Fork | ForkRefusal
 
-/** A message of the fork's own, or one of the conversation with where it comes from. */
+/** A message of the fork itself, or one of the conversation with its origin. */
 export type ForkMessage = ApiMessage | FlatMessage
 
-/** `added` comes behind all that the parent sent. */
+/** `added` follows all that the parent sent. */
 export function fork(
   params: CacheSafeParams,
   added: readonly ForkMessage[],
@@ -79,7 +79,7 @@ export function fork(
   }
 }
 
-/** Only the block that carried the parent's last marker has one, so the fork reads there and writes nothing. */
+/** Only the block with the parent's last marker is marked, so the fork reads there and writes nothing. */
 function readingMarker(
   { markers }: AssembledRequest,
   { cache }: Profile,
@@ -91,7 +91,7 @@ function readingMarker(
   return [{ ...last, control: { type: 'ephemeral', ...(asks ? { ttl } : {}) } }]
 }
 
-/** Where a role may not come twice in a row, the first message added goes on with the parent's last. */
+/** If consecutive messages of a role are refused, the first one added is joined to the parent's last. */
 function withAdded(parent: MessageList, added: readonly FlatMessage[], profile: Profile): MessageList {
   const [first, ...rest] = added
   const last = parent.tail.at(-1)
@@ -130,7 +130,7 @@ function refusalOf(fields: readonly string[]): ForkRefusal {
   return { ok: false, reason: 'override', fields, message }
 }
 
-/** The share of a call's prompt that came out of the cache, 0 to 1; null for one that had none. */
+/** The share of a call's prompt that was read from the cache, 0 to 1; null for an empty prompt. */
 export function readShare(usage: Usage): number | null {
   const parts = billedParts(usage).map(({ tokens }) => tokens)
   const read = parts.reduce((sum, { cacheRead }) => sum + cacheRead, 0)
@@ -141,9 +141,10 @@ export function readShare(usage: Usage): number | null {
   return all === 0 ? null : read / all
 }
 
-// What a conversation has said since a request was sent: what a fork of that request must add to show all of it.
-
-/** Null where the conversation no longer begins as it was sent: then there is nothing to fork from. */
+/**
+ * Messages added since a request was sent: a fork of it adds them to show the whole conversation. Null if the
+ * conversation no longer begins as it was sent, so that there is nothing to fork from.
+ */
 export function messagesSince(sent: AssembledRequest, said: MessageList): readonly FlatMessage[] | null {
   const made = unmarkedOf(sent)
   const now = made === undefined ? said : unmarkedMessages(said, made)
@@ -157,7 +158,7 @@ export function messagesSince(sent: AssembledRequest, said: MessageList): readon
   return since
 }
 
-/** What came into the message that was last when the request went out. */
+/** Blocks added to the message that was last when the request was sent. */
 function restOf(sent: FlatMessage | undefined, now: FlatMessage | undefined): FlatMessage[] {
   if (sent === undefined || now === undefined) return []
   const from = blocksIn(sent).length

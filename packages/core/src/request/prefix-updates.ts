@@ -1,7 +1,7 @@
 /**
- * What is new about the prefix, and what to append for it. As long as an epoch stands a change is told at the
- * end of the conversation and costs nothing; what cannot wait, or may not by policy, is a new epoch and a break
- * of our own, said with its causes.
+ * Changes of the prefix, and the records to append for them. While a snapshot is current, a change is announced at the
+ * end of the conversation and costs nothing; what cannot wait, or may not by policy, needs a new snapshot and breaks the
+ * cache, with the causes reported.
  */
 import { type Block, isThinking, isToolResult } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
@@ -22,15 +22,15 @@ import { OWN_NAME } from './system-prompt.ts'
 
 export interface ChangeRules {
   readonly profile: Profile
-  /** Policy: changed sections wait for the next epoch as a delta, or are rewritten at once. */
+  /** Policy: changed sections are announced as a delta until the next snapshot, or rewritten at once. */
   readonly volatile: 'delta' | 'inline'
-  /** Tools that come late where the provider cannot add any: announced, or defined at the price of a break. */
+  /** Late tools that the provider cannot add: announced, or defined at the price of a break. */
   readonly lateTools: 'announce' | 'define'
-  /** False: not even where the provider can add them. */
+  /** False: tools are not added even if the provider supports it. */
   readonly addsTools?: boolean
-  /** Thinking in the view is bound to the prefix as it is. */
+  /** Thinking in the context is bound to the current prefix. */
   readonly isBound: boolean
-  /** Words now would cost more than they say; see `mustHold`. */
+  /** An announcement now would break the turn or the cache (`mustHold`). */
   readonly holds: boolean
 }
 
@@ -40,9 +40,9 @@ export type ChangeCause =
 
 export type PrefixChange =
   | { readonly kind: 'none' }
-  /** To append in one batch, and then the request. The bytes in front stay. */
+  /** To append in one batch before the request. The prefix stays. */
   | { readonly kind: 'delta'; readonly delta: Delta; readonly records: readonly RecordBody[] }
-  /** To append; the cache is lost from the change on unless nothing was sent yet. Then ask again. */
+  /** To append; breaks the cache unless nothing was sent yet. Then compare again. */
   | {
       readonly kind: 'epoch'
       readonly epoch: Epoch
@@ -69,7 +69,7 @@ function newEpoch(
   return { kind: 'epoch', epoch, records: [epochRecord(epoch)], causes, breaksCache: !isFresh }
 }
 
-/** Why the prefix itself must change now. */
+/** Why a new snapshot is needed now. */
 function causesOf(
   difference: Difference,
   standing: StandingEpoch,
@@ -88,7 +88,7 @@ function causesOf(
   ]
 }
 
-/** What a prefix says already, words in the view alone can mend: another prefix would say the same. */
+/** Only sections whose text in the snapshot is outdated: for the others an announcement suffices. */
 function sectionsToTake(changed: Difference['sections'], { sections }: Epoch): readonly string[] {
   const said = new Map(sections.map(({ name, text }) => [name, text]))
   return Object.keys(changed).filter((name) => (said.get(name) ?? null) !== changed[name])
@@ -126,14 +126,14 @@ function isEmpty(value: object): boolean {
   return Object.keys(value).length === 0
 }
 
-/** The provider can be told of tools, and every beta it takes has been named since the epoch began. */
+/** The provider supports tool changes, and the betas for it have been named since the snapshot began. */
 function canChangeTools({ parameters }: StandingEpoch, { profile, addsTools = true }: ChangeRules): boolean {
   if (!addsTools || !profile.capabilities.toolChanges) return false
   const named = betasIn(parameters)
   return toolChangeBetas(profile).every((beta) => named.includes(beta))
 }
 
-/** The words to the provider come last: nothing of a user's may stand between them and the answer. */
+/** The instruction to the provider comes last: no user content may follow it before the response. */
 function toolRecords(
   tools: Difference['tools'],
   standing: StandingEpoch,
@@ -151,7 +151,7 @@ function toolRecords(
   return [...toolWords(announced, new Set(declared.keys())), ...toolChange([...blocks.values()])]
 }
 
-/** Null where only words are left: a declared tool defined anew, or one gone that no declaration names. */
+/** Null if the change can only be announced: a declared tool redefined, or an undeclared one removed. */
 function changeBlock(name: string, tool: JsonObject | null, declared: JsonObject | undefined): Block | null {
   const reference = { type: 'tool_reference', name }
   if (tool === null) return declared === undefined ? null : { type: 'tool_removal', tool: reference }
@@ -160,15 +160,15 @@ function changeBlock(name: string, tool: JsonObject | null, declared: JsonObject
   return sameJson(declared, tool) ? { type: 'tool_addition', tool: reference } : null
 }
 
-// What the host would have the prefix say, against what the model has been told.
+// The prefix that the host wants, compared with what the model knows.
 
-/** Null: gone. Empty where all is as told. */
+/** Null: removed. */
 export interface Difference {
   readonly sections: Readonly<Record<string, string | null>>
   readonly tools: Readonly<Record<string, JsonObject | null>>
-  /** Parameters that no cache depends on … */
+  /** Parameters outside the cache key … */
   readonly free: JsonObject
-  /** … and the names of those that one does. */
+  /** … and the names of those in it. */
   readonly keyed: readonly string[]
   readonly model: { readonly from: string; readonly to: string } | null
 }
@@ -189,7 +189,7 @@ export function differenceOf(
   }
 }
 
-/** Betas that the epoch named on its own account are no change of the host's, and neither is their absence. */
+/** Betas that the snapshot added by itself do not count as a change. */
 function withoutOwnBetas(parameters: JsonObject, present: Present, profile: Profile): JsonObject {
   const given = betasIn(present.parameters)
   const own = toolChangeBetas(profile).filter((beta) => !given.includes(beta))
@@ -227,12 +227,9 @@ function changedKeys(before: JsonObject, now: JsonObject): readonly (readonly [s
   )
 }
 
-// When words about a change must wait.
-
 /**
- * Behind a turn of the model's that is to go on, words would end it. And where a model loses the thinking of
- * finished turns, words beside the results of a turn that has thought would finish it, and lose the cache with
- * it: they wait for the next prompt.
+ * Announcements must wait: after an unfinished assistant turn they would end it. And if the model strips the thinking of
+ * finished turns, text beside the tool results of a turn with thinking would finish it and break the cache.
  */
 export function mustHold(messages: MessageList, profile: Profile): boolean {
   const last = messageCount(messages) - 1
@@ -253,11 +250,11 @@ function thinksSincePrompt(messages: MessageList, from: number): boolean {
   return false
 }
 
-// How the model is told of a change within an epoch. The texts are functions of the change alone.
+// Records that announce a change. Their texts depend on the change alone.
 
 type Links = Exclude<keyof RecordBase, 'isMeta'>
 
-/** A record but for what links it to the log: the caller gives it uuid, parent, time and session. */
+/** A record without its links to the log: the caller adds uuid, parent, time and session. */
 export type RecordBody = Omit<SystemRecord, Links> | Omit<AttachmentRecord, Links> | Omit<UserRecord, Links>
 
 export function epochRecord(epoch: Epoch): RecordBody {
@@ -281,7 +278,7 @@ function sectionText(name: string, text: string | null): string {
   return text === null ? `${what} no longer applies.` : `${what} now reads:\n${text}`
 }
 
-/** `declared`: the tools of the epoch, by name. */
+/** `declared`: names of the tools in the snapshot. */
 export function toolWords(
   tools: Readonly<Record<string, JsonObject | null>>,
   declared: ReadonlySet<string>,
@@ -300,7 +297,7 @@ function toolText(name: string, tool: JsonObject | null, declared: ReadonlySet<s
   return `${name}: is now defined as ${JSON.stringify(tool)}`
 }
 
-/** A word to the provider, which offers or withdraws the tools from here on. It must be the last before the request. */
+/** Tells the provider to add or remove tools from here on. Must be the last message before the request. */
 export function toolChange(blocks: readonly Block[]): readonly RecordBody[] {
   if (blocks.length === 0) return []
   return [{ type: 'user', isMeta: true, message: { role: 'system', content: blocks } }]

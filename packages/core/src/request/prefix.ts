@@ -1,6 +1,6 @@
 /**
- * When an epoch begins and what it is made of. Within it the prefix stays byte for byte the same; the present
- * texts, tools and parameters move into the next one, which begins where the cache is lost anyway.
+ * Prefix snapshots (`epoch` records): system prompt, tools and parameters, frozen byte for byte. Changes enter the next
+ * snapshot, which starts where the cache is lost anyway.
  */
 import { type Block, blocksOf, isThinking } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
@@ -9,21 +9,21 @@ import type { BetaRule, Profile } from '../policy/provider-profile.ts'
 import type { StandingEpoch } from './announced-prefix.ts'
 import { ATTRIBUTION, IDENTITY, joinTexts } from './system-prompt.ts'
 
-/** What the host would have the prefix say now. */
+/** The prefix that the host wants now. */
 export interface Present {
   readonly sections: readonly EpochSection[]
   readonly tools: readonly JsonObject[]
   readonly model: string
-  /** All other fields of a request but its messages: `max_tokens`, `thinking`, `betas` … */
+  /** All other request fields except messages: `max_tokens`, `thinking`, `betas` … */
   readonly parameters: JsonObject
-  /** Lifetime of the markers, decided for the epoch that would begin. */
+  /** Lifetime of the markers, chosen for a snapshot that would start now. */
   readonly ttl?: EpochTtl
   readonly isUserTool?: IsUserTool
 }
 
 /**
- * The epoch that begins with the session. The betas that adding tools later would take are named from the
- * start: naming them when the first such tool comes would itself lose the cache.
+ * The first snapshot of a session. The betas that adding tools later needs are named from the start: naming them when
+ * the first such tool comes would itself lose the cache.
  */
 export function openEpoch(present: Present, profile: Profile): Epoch {
   const { sections, tools, model, isUserTool, ttl } = present
@@ -32,7 +32,7 @@ export function openEpoch(present: Present, profile: Profile): Epoch {
   return ttl === undefined ? epoch : { ...epoch, ttl }
 }
 
-/** The epoch that takes the place of another: what is constant for the session stays. */
+/** The snapshot that replaces another; sections that are constant for the session stay. */
 export function nextEpoch(current: Epoch, present: Present, profile: Profile): Epoch {
   const isConstant = ({ name }: EpochSection): boolean => CONSTANT.has(name)
   const sections = [
@@ -42,7 +42,7 @@ export function nextEpoch(current: Epoch, present: Present, profile: Profile): E
   return openEpoch({ ...present, sections }, profile)
 }
 
-/** Sections that stand in front of everything and never change. */
+/** Sections before all others that never change. */
 export const CONSTANT: ReadonlySet<string> = new Set([ATTRIBUTION, IDENTITY])
 
 function withBetas(parameters: JsonObject, profile: Profile): JsonObject {
@@ -58,7 +58,7 @@ export function betasIn({ betas }: JsonObject): readonly string[] {
 
 const TOOL_CHANGES = new Set(['tool_addition', 'tool_removal'])
 
-/** Every beta that a rule on changes of tools names: which of them a definition needs, the rule does not say. */
+/** All betas named by rules on tool changes: the rules do not say which of them a definition needs. */
 export function toolChangeBetas({ betas }: Profile): readonly string[] {
   const isAbout = ({ where, name }: BetaRule): boolean => where === 'block' && TOOL_CHANGES.has(name)
   return [...new Set(betas.filter(isAbout).flatMap((rule) => rule.betas))]
@@ -66,12 +66,12 @@ export function toolChangeBetas({ betas }: Profile): readonly string[] {
 
 export type EpochTurn =
   | { readonly turns: true; readonly epoch: Epoch }
-  /** The prefix stays as it is, because it must or because it is what it would become. */
+  /** The prefix stays: bound thinking forbids a change, or there is none. */
   | { readonly turns: false; readonly because: 'bound-thinking' | 'unchanged' }
 
 /**
- * The epoch that begins with a compaction which keeps `kept`. Thinking that is bound to the prefix would be
- * lost with it, so where any is kept the epoch does not turn.
+ * The snapshot that starts with a compaction which keeps `kept`. Thinking bound to the prefix would become invalid, so
+ * if any is kept the snapshot is not replaced.
  */
 export function turnEpoch(
   current: Epoch,
@@ -90,7 +90,7 @@ function bytesOf({ sections, tools, model, parameters }: Epoch): readonly unknow
   return [sections.map(({ name, part, text }) => [name, part, text]), tools, model, parameters]
 }
 
-/** Is there thinking among `records` that a change of the prefix would make void? */
+/** `records` contain thinking that a change of the prefix would invalidate. */
 export function hasBoundThinking(records: Iterable<KnownRecord>, { thinking }: Profile): boolean {
   if (thinking.binding !== 'prefix') return false
   for (const record of records) {
@@ -99,7 +99,7 @@ export function hasBoundThinking(records: Iterable<KnownRecord>, { thinking }: P
   return false
 }
 
-/** Tools that kept messages define themselves: declaring them in front as well would name them twice. */
+/** Tools that kept messages define: declaring them in the prefix too would define them twice. */
 function toolsAddedBy(records: readonly KnownRecord[]): ReadonlySet<string> {
   const blocks = records.flatMap((record) =>
     record.type === 'user' && record.message.role === 'system' ? blocksOf(record.message.content) : [],
@@ -110,12 +110,12 @@ function toolsAddedBy(records: readonly KnownRecord[]): ReadonlySet<string> {
   return new Set(definitions.map(({ name }) => String(name)))
 }
 
-// What stands in front of the messages for as long as an epoch does: tools, the blocks of the system prompt and
-// the parameters. The same object while nothing about it changed, so that all that is made of it can be kept.
+// What comes before the messages while a snapshot is current: tools, system prompt blocks, parameters. It stays the same
+// object while nothing changes, so that everything derived from it can be reused.
 
 export type FrontPart = 'attribution' | 'identity' | 'static' | 'dynamic'
 
-/** A block of the system prompt: which part it is, and the sections that make it up. */
+/** A block of the system prompt: its part, and the sections it is made of. */
 export interface FrontBlock {
   readonly part: FrontPart
   readonly sections: readonly string[]
@@ -128,16 +128,16 @@ export interface Front {
   readonly tools: readonly JsonObject[]
   /** At most four. */
   readonly system: readonly FrontBlock[]
-  /** Index of the last tool that everybody has; null where there is none. */
+  /** Index of the last tool that is the same for all users; null if there is none. */
   readonly lastSharedTool: number | null
-  /** No tool is one user's alone, so the prefix can be shared beyond an account. */
+  /** No tool is user-specific, so the prefix can be shared across accounts. */
   readonly isShareable: boolean
   readonly standing: StandingEpoch
 }
 
 const PARTS: readonly FrontPart[] = ['attribution', 'identity', 'static', 'dynamic']
 
-/** `previous`: what was made for an earlier request; given back where it still holds. */
+/** `previous`: that of an earlier request, returned if it still holds. */
 export function frontOf(
   standing: StandingEpoch,
   options: { readonly previous?: Front | undefined; readonly isUserTool?: IsUserTool | undefined } = {},
@@ -158,7 +158,7 @@ export function frontOf(
   }
 }
 
-/** A tool whose loading is deferred is no part of the prefix. */
+/** A tool with deferred loading is not part of the prefix. */
 export function isOffered(tool: JsonObject): boolean {
   return tool.defer_loading !== true
 }
@@ -176,10 +176,9 @@ function partOf({ name, part }: EpochSection): FrontPart {
   return part === 'static' ? 'static' : 'dynamic'
 }
 
-// The order of tools in a request: the same for the same tools, however they came in. A tool that moves takes
-// the whole cache with it, so the order is by name, and what is one user's alone stands behind what everybody has.
+// Tools are sent in a fixed order, by name, user-specific ones last: a tool that moves breaks the whole cache.
 
-/** Tells tools of one user's own setup (connected servers) from those that everybody has. */
+/** True for tools of the user's own setup (connected servers). */
 export type IsUserTool = (tool: JsonObject) => boolean
 
 const CONNECTED = 'mcp__'
@@ -194,13 +193,13 @@ export function orderTools(
   return [...byName.filter((tool) => !isUserTool(tool)), ...byName.filter(isUserTool)]
 }
 
-/** The provider's own tools may have no name; their type stands for it. */
+/** Provider-defined tools may have only a type. */
 export function toolName({ name, type }: JsonObject): string {
   if (typeof name === 'string') return name
   return typeof type === 'string' ? type : ''
 }
 
-/** By code units: the same on every machine. */
+/** By code units, so the same on every machine. */
 function compare(one: string, other: string): number {
   if (one === other) return 0
   return one < other ? -1 : 1

@@ -1,30 +1,30 @@
 /**
- * The sections of the system prompt: named texts. One is computed once and kept until clear or compact, a
- * volatile one each turn. Computing is the host's; here are only the texts.
+ * Named sections of the system prompt. A section is computed once and kept until clear or compact, a volatile one each
+ * turn. The host computes; this file only places the texts.
  */
 
 import { TidemarkError } from '../errors.ts'
 import type { EpochSection } from '../log/record.ts'
 
-/** Parts the static sections of a list from the dynamic ones. It never reaches the wire. */
+/** Separates static sections from dynamic ones. Never sent. */
 export const SYSTEM_PROMPT_DYNAMIC_BOUNDARY = '__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__'
 
-/** Names that begin so are the engine's own. */
+/** Names with this prefix are reserved for the engine. */
 export const OWN_NAME = '@'
 
 export type SectionText = string | null
 
-/** Null or blank text: the section is not there. */
+/** Null or blank text: no section. */
 export type ComputeSection = () => SectionText | Promise<SectionText>
 
 export interface Section {
   readonly name: string
   readonly compute: ComputeSection
-  /** Why it must be computed anew each turn; null: it is computed once and kept until clear or compact. */
+  /** Why it is computed each turn; null: computed once and kept until clear or compact. */
   readonly volatileBecause: string | null
 }
 
-/** A section in its place. */
+/** A section with its part of the prompt. */
 export interface PlacedSection extends Section {
   readonly part: EpochSection['part']
 }
@@ -45,10 +45,10 @@ function checkedName(name: string): string {
   throw new TidemarkError('bad-option', `Expected a section name that does not begin with ${OWN_NAME}.`)
 }
 
-/** Texts computed so far, by name. Forget them all (an empty map) at clear and compact. */
+/** Texts computed so far, by name. Reset to an empty map at clear and compact. */
 export type SectionTexts = ReadonlyMap<string, SectionText>
 
-/** What the host must compute before the next request: what has no text yet, and what is volatile. */
+/** Sections to compute before the next request: those without a text, and volatile ones. */
 export function sectionsDue(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
@@ -56,7 +56,7 @@ export function sectionsDue(
   return sections.filter(({ name, part }) => part === 'volatile' || !texts.has(name))
 }
 
-/** The sections that are there now, with their texts. The boundary is taken out of what a section computed. */
+/** The sections that have a text. The boundary is removed from computed texts. */
 export function presentSections(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
@@ -67,27 +67,27 @@ export function presentSections(
   })
 }
 
-// The system prompt as a list of sections in two parts. What stands before the boundary is the same for
-// everybody, what stands behind it is this session's. A caller's own prompt takes the place of it all.
+// Sections before the boundary are the same for all users, those after it belong to the session. A caller's own prompt
+// replaces all of them.
 
 export const ATTRIBUTION = '@attribution'
 export const IDENTITY = '@identity'
 const CALLER_STATIC = '@system-static'
 const CALLER_DYNAMIC = '@system'
 
-/** What a host gives: the sections with the boundary among them, and what stands in front of them all. */
+/** What a host supplies: the sections with the boundary among them, and what precedes them. */
 export interface SystemPrompt {
-  /** One line, and a short text: each a block of its own without a marker, constant for the session. */
+  /** One line, and a short text: each a block without a marker, constant for the session. */
   readonly attribution?: string
   readonly identity?: string
   /** Without a boundary every section is dynamic. */
   readonly sections: readonly (Section | string)[]
 }
 
-/** A system prompt of the caller's own. It replaces everything, attribution and identity too. */
+/** A caller's own system prompt. It replaces everything, attribution and identity too. */
 export type CallerPrompt = string | readonly string[]
 
-/** The sections in order with the part each belongs to; a list that contradicts itself is refused. */
+/** The sections in order, each with its part. Throws for a list that contradicts itself. */
 export function placeSections(given: SystemPrompt | CallerPrompt): readonly PlacedSection[] {
   if (!isSystemPrompt(given)) return callerSections(given)
   const { attribution, identity, sections } = given
@@ -125,7 +125,7 @@ function partOf({ name, volatileBecause }: Section, isStatic: boolean): EpochSec
   throw new TidemarkError('bad-option', `${expected}, and what stands before it never changes.`)
 }
 
-/** Elements are paragraphs. The boundary may stand alone or inside a text; the first one parts, all are removed. */
+/** Elements are paragraphs. The boundary may be an element or inside one; the first separates, all are removed. */
 function callerSections(given: CallerPrompt): readonly PlacedSection[] {
   const texts = (typeof given === 'string' ? [given] : given).flatMap(aroundBoundaries)
   const boundary = Math.max(0, texts.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
@@ -144,7 +144,7 @@ function aroundBoundaries(text: string): readonly string[] {
   return [first.trim(), ...apart].filter((piece) => piece !== '')
 }
 
-/** How the sections of a part become one block. */
+/** Joins the sections of a part into one block. */
 export function joinTexts(texts: readonly string[]): string {
   return texts.join('\n\n')
 }

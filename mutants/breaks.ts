@@ -320,8 +320,8 @@ export const mutants: readonly Mutant[] = [
     name: 'front-spelt-again-each-turn',
     law: 'takes over the pieces of a front that still stands',
     file: 'packages/core/src/cache/sent-request.ts',
-    find: 'previous?.front === front ? previous : piecesOf(front)',
-    replace: 'piecesOf(previous?.front ?? front)',
+    find: 'previous?.front === front ? previous : listPieces(front)',
+    replace: 'listPieces(previous?.front ?? front)',
     tests: ['packages/core/src/cache/sent-request.test'],
   },
   {

@@ -275,8 +275,8 @@ export const mutants: readonly Mutant[] = [
     name: 'fork-obeys-an-override',
     law: 'refuses to change',
     file: 'packages/core/src/request/fork.ts',
-    find: 'if (fields.length > 0) return refusalOf(fields)',
-    replace: 'if (fields.length > 1) return refusalOf(fields)',
+    find: 'if (fields.length > 0) return refuse(fields)',
+    replace: 'if (fields.length > 1) return refuse(fields)',
     tests: [`${TESTS}/fork`],
   },
   {

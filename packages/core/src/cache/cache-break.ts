@@ -166,8 +166,8 @@ export function toCacheFigures(usage: Usage): CacheFigures {
   const listed: readonly unknown[] = Array.isArray(usage.iterations) ? usage.iterations : []
   const runs = listed.filter(isObject)
   const messages = runs.filter(({ type }) => type === 'message')
-  const first = tokensOf(messages[0] ?? usage)
-  const last = tokensOf(messages.at(-1) ?? usage)
+  const first = countTokens(messages[0] ?? usage)
+  const last = countTokens(messages.at(-1) ?? usage)
   return {
     first,
     lastRead: last.cacheRead,
@@ -180,7 +180,7 @@ export function toCacheFigures(usage: Usage): CacheFigures {
 const NOTHING: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
 
 /** Of one run. */
-function tokensOf(run: Fields): TokensByClass {
+function countTokens(run: Fields): TokensByClass {
   const { iterations: _, ...alone } = run
   return billedParts(alone as Usage)[0]?.tokens ?? NOTHING
 }

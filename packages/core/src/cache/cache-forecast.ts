@@ -17,10 +17,10 @@ import {
   type CachedPrefix,
   estimateSize,
   expiresAt,
+  findSize,
   firstStripped,
   isLive,
   isWithinReach,
-  knownSize,
   type Lineage,
   type Mark,
   NO_LINEAGE,
@@ -102,16 +102,16 @@ function forecast(model: Lineage, request: CacheableRequest, options: Basics): F
     asked.prefixes.findLast(
       (prefix) => isLive(prefix, options.now) && isWithinReach(request, prefix.blocks, options.profile),
     ) ?? null
-  const known = hit === null ? 0 : knownSize(asked.sizes, hit.blocks)
+  const known = hit === null ? 0 : findSize(asked.sizes, hit.blocks)
   const isCertain = known !== null && hit?.isDoubtful !== true
   return { read: known ?? hit?.tokens ?? 0, isCertain, why: explainForecast(asked, hit), hit, asked }
 }
 
 function findPrefixes(model: Lineage, request: CacheableRequest, options: Basics): ForecastBasis {
   const [newest, ...older] = model.chains
-  const own = newest === undefined ? null : usablePart(newest, request, options.profile)
+  const own = newest === undefined ? null : findUsable(newest, request, options.profile)
   const follows = own?.isWhole === true
-  const rest = follows ? [] : older.map((chain) => usablePart(chain, request, options.profile))
+  const rest = follows ? [] : older.map((chain) => findUsable(chain, request, options.profile))
   const found = own === null ? [] : [own, ...rest]
   return {
     ...options,
@@ -128,7 +128,7 @@ interface UsablePart extends Pick<RequestChain, 'prefixes' | 'sizes'> {
   readonly isWhole: boolean
 }
 
-function usablePart(
+function findUsable(
   chain: RequestChain,
   request: CacheableRequest,
   { thinking }: ForecastOptions['profile'],
@@ -216,7 +216,7 @@ export function learnFromFork(model: Lineage, forecast: Forecast, usage: Usage):
 function learnChain(forecast: Forecast, use: CacheUse): RequestChain {
   const { asked } = forecast
   const sizes = learnSizes(forecast, use)
-  const kept = stillCached(forecast, use)
+  const kept = keepCached(forecast, use)
   return { ...asked.request, prefixes: refreshPrefixes({ ...asked, sizes }, kept, use), sizes }
 }
 
@@ -236,7 +236,7 @@ function learnSizes(forecast: Forecast, { read, written }: CacheUse): List<Prefi
 }
 
 function withSize(sizes: List<PrefixSize>, size: PrefixSize): List<PrefixSize> {
-  return knownSize(sizes, size.blocks) === size.tokens ? sizes : sizes.push(size)
+  return findSize(sizes, size.blocks) === size.tokens ? sizes : sizes.push(size)
 }
 
 /** Blocks of the prefix that was read: the one forecast, or the marked one whose size comes nearest to the figure. */
@@ -265,14 +265,14 @@ function isNear(one: number, other: number, within: number): boolean {
 }
 
 /** If less was read than forecast, what lies beyond it is gone, whatever the reason. */
-function stillCached(
+function keepCached(
   { asked, isCertain, read: expected }: Forecast,
   { read }: CacheUse,
 ): readonly CachedPrefix[] {
   const live = asked.prefixes.filter((prefix) => isLive(prefix, asked.now))
   const isForeseen = read >= expected || (!isCertain && isNear(read, expected, FAR))
   if (isForeseen) return live
-  return live.filter(({ blocks, tokens }) => (knownSize(asked.sizes, blocks) ?? tokens) <= read)
+  return live.filter(({ blocks, tokens }) => (findSize(asked.sizes, blocks) ?? tokens) <= read)
 }
 
 /** The prefix that was read lives on, and so does every marked one; marked ones that were missing are written. */
@@ -286,17 +286,17 @@ function refreshPrefixes(
   if (read + written === 0) return []
   const use = (prefix: CachedPrefix): CachedPrefix => ({ ...prefix, usedAt: Math.max(prefix.usedAt, now) })
   const byLength = new Map(kept.map((prefix) => [prefix.blocks, prefix]))
-  const found = kept.findLast(({ blocks }) => knownSize(sizes, blocks) === read)
+  const found = kept.findLast(({ blocks }) => findSize(sizes, blocks) === read)
   if (found !== undefined) byLength.set(found.blocks, use({ ...found, isDoubtful: false }))
   for (const mark of request.marks) {
-    const there = byLength.get(mark.blocks) ?? writtenPrefix(asked, mark)
+    const there = byLength.get(mark.blocks) ?? createPrefix(asked, mark)
     if (there !== null) byLength.set(mark.blocks, use(there))
   }
   return [...byLength.values()].sort((one, other) => one.blocks - other.blocks)
 }
 
 /** Null if it is too short to be cached. */
-function writtenPrefix(
+function createPrefix(
   { request, sizes, weigh, profile, now }: ForecastBasis,
   mark: Mark,
 ): CachedPrefix | null {
@@ -315,7 +315,7 @@ export function recallLineage(question: AssembleQuestion, view: View): Lineage {
   const index = newest === null ? null : indexOfRecord(question.flat, newest.record.uuid)
   const usage = newest?.record.message.usage
   if (newest === null || index === null || usage === undefined) return NO_LINEAGE
-  const request = assembleRequest({ ...question, flat: firstOf(question.flat, index) })
+  const request = assembleRequest({ ...question, flat: takeFirst(question.flat, index) })
   const asked = { request, now: Date.parse(newest.sentAt), profile: question.profile }
   return Number.isNaN(asked.now)
     ? NO_LINEAGE
@@ -357,7 +357,7 @@ function indexOfRecord(messages: MessageList, uuid: string): number | null {
   return null
 }
 
-function firstOf({ frozen, tail, calls }: CallPlaces, count: number): CallPlaces {
+function takeFirst({ frozen, tail, calls }: CallPlaces, count: number): CallPlaces {
   const messages = [...frozen.toArray(0, count), ...tail.slice(0, Math.max(0, count - frozen.length))]
   return { frozen: List.of(messages), tail: [], calls }
 }

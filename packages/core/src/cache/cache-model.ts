@@ -99,7 +99,7 @@ export function isLive(prefix: CachedPrefix, now: number): boolean {
 export function lastPrefix({ marks, prefixes, sizes }: RequestChain): CachedPrefix | null {
   const blocks = marks.at(-1)?.blocks
   const last = prefixes.findLast((prefix) => prefix.blocks === blocks)
-  return last === undefined ? null : { ...last, tokens: knownSize(sizes, last.blocks) ?? last.tokens }
+  return last === undefined ? null : { ...last, tokens: findSize(sizes, last.blocks) ?? last.tokens }
 }
 
 // Which prefixes a request can find.
@@ -158,7 +158,11 @@ export function firstStripped(one: Counted, other: Counted): number | null {
 type ReadRules = Pick<Profile, 'cache' | 'thinking'>
 
 /** Tokens: all that the chain's newest request left, less the thinking that the provider strips from a finished turn. */
-export function expectedRead(chain: RequestChain, { counted }: CacheableRequest, profile: ReadRules): number {
+export function expectWholeRead(
+  chain: RequestChain,
+  { counted }: CacheableRequest,
+  profile: ReadRules,
+): number {
   const left = lastPrefix(chain)
   if (left === null) return 0
   const isTurnOver = counted.end.prompt > chain.counted.end.prompt
@@ -196,10 +200,10 @@ export function readableTokens(
     (prefix) =>
       messageBlocks(prefix, chain) <= within &&
       (at === undefined || isLive(prefix, at)) &&
-      knownSize(chain.sizes, prefix.blocks) !== null &&
+      findSize(chain.sizes, prefix.blocks) !== null &&
       isFound(prefix, chain, request, profile),
   )
-  return found === undefined ? 0 : (knownSize(chain.sizes, found.blocks) ?? 0)
+  return found === undefined ? 0 : (findSize(chain.sizes, found.blocks) ?? 0)
 }
 
 /** A marker of the request looks back to what the chain's newest request left in the messages. */
@@ -231,7 +235,7 @@ export type Weigh = (block: Block | JsonObject) => number
 const BYTES_PER_TOKEN = 4
 const weighBytes: Weigh = (block) => (jsonBytes(block) ?? 0) / BYTES_PER_TOKEN
 
-export function knownSize(sizes: List<PrefixSize>, blocks: number): number | null {
+export function findSize(sizes: List<PrefixSize>, blocks: number): number | null {
   for (let index = sizes.length - 1; index >= 0; index -= 1) {
     const size = sizes.at(index)
     if (size?.blocks === blocks) return size.tokens
@@ -245,7 +249,7 @@ export function estimateSize(
   blocks: number,
   weigh: Weigh = weighBytes,
 ): { readonly tokens: number; readonly isKnown: boolean } {
-  const known = knownSize(sizes, blocks)
+  const known = findSize(sizes, blocks)
   if (known !== null) return { tokens: known, isKnown: true }
   let below: PrefixSize = { blocks: 0, tokens: 0 }
   let above: PrefixSize | null = null
@@ -299,7 +303,7 @@ export interface Mark {
 export function toCacheable(request: AssembledRequest, cache: CacheRules): CacheableRequest {
   const { front, counted, markers, extra } = request
   const offered = front.tools.filter(isOffered)
-  return cacheable({
+  return buildCacheable({
     tools: offered,
     toolBlocks: (index) => front.tools.slice(0, index + 1).filter(isOffered).length,
     system: front.system.map(({ block }) => block),
@@ -314,7 +318,7 @@ export function sentToCacheable(sent: SentRequest, cache: CacheRules, from?: Cou
   const { tools, system, messages, parameters, markers } = sent
   const { others = {}, betas = [], ...plain } = parameters
   const given = Object.entries(plain).filter(([, value]) => value !== undefined)
-  return cacheable({
+  return buildCacheable({
     tools,
     toolBlocks: (index) => index + 1,
     system,
@@ -335,7 +339,7 @@ interface RequestParts {
   readonly markers: readonly SentMarker[]
 }
 
-function cacheable({
+function buildCacheable({
   tools,
   toolBlocks,
   system,

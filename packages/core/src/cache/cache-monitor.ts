@@ -78,7 +78,7 @@ export function takeSnapshot(
   const unsentEdits = of.announced.filter(({ kind }) => kind === 'cache-edits')
   const announced = parent === null ? [...(own.pending?.announced ?? []), ...own.announced] : unsentEdits
   const pending = { sent, forecast, against, chain, announced, isOutdated: false }
-  return bounded(withWatched(watch, key, { ...own, pending, announced: [] }), policy.sources)
+  return limitSources(withWatched(watch, key, { ...own, pending, announced: [] }), policy.sources)
 }
 
 /** What is about to be done to the next request of a source. */
@@ -98,7 +98,7 @@ export function withWatched(watch: CacheWatch, key: string, state: SourceState):
   return { sources: sources.set(key, state) }
 }
 
-function bounded(watch: CacheWatch, most: number): CacheWatch {
+function limitSources(watch: CacheWatch, most: number): CacheWatch {
   if (watch.sources.size <= most) return watch
   return { sources: new Map([...watch.sources].slice(-most)) }
 }

@@ -9,9 +9,9 @@ import { lifetimes } from '../request/cache-ttl.ts'
 import {
   type CachedPrefix,
   cacheExpiry,
+  findSize,
   isLive,
   isWithinReach,
-  knownSize,
   type Lineage,
   toCacheable,
 } from './cache-model.ts'
@@ -62,7 +62,7 @@ function tokensBehind(question: TemperatureQuestion, change: FirstChange): numbe
   const tokensIn = (prefix: CachedPrefix | undefined): number | null =>
     chain === undefined || prefix === undefined
       ? null
-      : (knownSize(chain.sizes, prefix.blocks) ?? prefix.tokens)
+      : (findSize(chain.sizes, prefix.blocks) ?? prefix.tokens)
   const kept = Math.min(contextTokens, tokensIn(chain?.prefixes.at(-1)) ?? contextTokens)
   return Math.max(0, kept - (tokensIn(found.prefix) ?? 0))
 }

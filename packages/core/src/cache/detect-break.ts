@@ -17,7 +17,7 @@ import {
   type Reason,
   toCacheFigures,
 } from './cache-break.ts'
-import { expectedRead, lastPrefix, messageBlocks, readableTokens } from './cache-model.ts'
+import { expectWholeRead, lastPrefix, messageBlocks, readableTokens } from './cache-model.ts'
 import {
   type AnsweredRequest,
   type BreakRules,
@@ -114,7 +114,7 @@ function expectRead(
   if (chain === null) return { tokens: 0, position: null, change: null, floor: 0 }
   const isClearing = announced.some(({ kind }) => kind === 'clearing')
   const { request } = forecast.asked
-  const whole = expectedRead(chain, request, profile)
+  const whole = expectWholeRead(chain, request, profile)
   const left = lastPrefix(chain)
   const position = firstDifference(against.sent.messages, sent.messages)
   const shared =

@@ -95,7 +95,7 @@ function markerDifferences(before: Markers, after: Markers): readonly Difference
   const once = changes.filter(
     (change, index) => changes.findIndex((other) => sameJson(other, change)) === index,
   )
-  return [...removedMarkers(before, after), ...once]
+  return [...findRemovedMarkers(before, after), ...once]
 }
 
 /** The marker on the messages moves with the conversation, so the last of each request are compared. */
@@ -113,7 +113,7 @@ function markerChanges(old: SentMarker, { zone, ttl, scope }: SentMarker): reado
   ]
 }
 
-function removedMarkers(before: Markers, after: Markers): readonly Difference[] {
+function findRemovedMarkers(before: Markers, after: Markers): readonly Difference[] {
   const isInPrefix = (marker: SentMarker): boolean => !isInMessages(marker)
   const prefix = before.some(isInPrefix) && !after.some(isInPrefix)
   const messages = before.some(isInMessages) && !after.some(isInMessages)
@@ -303,7 +303,7 @@ const CONTEXT_CHARACTERS = 80
 
 export function diffText(diff: RequestDiff, redact: Redact): string {
   const parts = diff.differences.map((difference) => {
-    const sides = sidesOf(difference, diff).flatMap(([before, after]) =>
+    const sides = listSides(difference, diff).flatMap(([before, after]) =>
       showSides(redact(before), redact(after)),
     )
     return [`@@ ${redact(describeCause(difference))} @@`, ...sides].join('\n')
@@ -315,7 +315,7 @@ export function diffText(diff: RequestDiff, redact: Redact): string {
 type Sides = readonly [before: string, after: string]
 
 /** The texts that differ; none if the heading says everything. */
-function sidesOf(difference: Difference, { before, after, position }: RequestDiff): readonly Sides[] {
+function listSides(difference: Difference, { before, after, position }: RequestDiff): readonly Sides[] {
   const { kind } = difference
   if ('index' in difference && 'by' in difference)
     return position === null ? [] : [[textAt(before.messages, position), textAt(after.messages, position)]]

@@ -80,7 +80,7 @@ export interface WatchedRequest extends SentRequest {
 export function sentRequest(request: AssembledRequest, sending: Sending): WatchedRequest {
   const { cache, previous, circumstances, ...given } = sending
   const { front, messages, markers, extra } = request
-  const pieces = previous?.front === front ? previous : piecesOf(front)
+  const pieces = previous?.front === front ? previous : listPieces(front)
   return {
     ...given,
     front,
@@ -92,7 +92,7 @@ export function sentRequest(request: AssembledRequest, sending: Sending): Watche
   }
 }
 
-function piecesOf({ tools, system, standing }: Front): Pick<SentRequest, 'tools' | 'system'> {
+function listPieces({ tools, system, standing }: Front): Pick<SentRequest, 'tools' | 'system'> {
   const texts = new Map(standing.epoch.sections.map(({ name, text }) => [name, text]))
   const names = system.flatMap(({ sections }) => sections)
   return {
@@ -116,10 +116,10 @@ export function sentParameters(
   const others = { ...Object.fromEntries(rest), ...(Object.keys(output).length === 0 ? {} : { output }) }
   return {
     model,
-    speed: textOf(fields.speed),
+    speed: toText(fields.speed),
     effort: typeof effort === 'string' ? effort : undefined,
-    thinking: textOf(fields.thinking),
-    toolChoice: textOf(fields.tool_choice),
+    thinking: toText(fields.thinking),
+    toolChoice: toText(fields.tool_choice),
     betas: Array.isArray(fields.betas) ? fields.betas.map(String) : undefined,
     others: {
       ...Object.fromEntries(Object.entries(others).map(([name, value]) => [name, JSON.stringify(value)])),
@@ -128,7 +128,7 @@ export function sentParameters(
   }
 }
 
-function textOf(value: Json | undefined): string | undefined {
+function toText(value: Json | undefined): string | undefined {
   if (value === undefined || value === null) return undefined
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -131,18 +131,18 @@ function lastRecords(
   held: BlockEnded | null,
   isWhole: boolean,
 ): readonly Unlinked[] {
-  if (held !== null) return [recordOf(message, held)]
+  if (held !== null) return [toRecord(message, held)]
   return isWhole ? [{ type: 'assistant', message: { ...message, content: [] } }] : []
 }
 
 function recordsSoFar(assembly: Assembly, block: BlockEnded): readonly Unlinked[] {
   const message = replyOf(assembly)?.message
-  return message === undefined ? [] : [recordOf(message, block)]
+  return message === undefined ? [] : [toRecord(message, block)]
 }
 
 type AssistantBody = Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks'>
 
-function recordOf(message: AssistantMessage, { block, raw }: BlockEnded): AssistantBody {
+function toRecord(message: AssistantMessage, { block, raw }: BlockEnded): AssistantBody {
   const said = { type: 'assistant' as const, message: { ...message, content: [block] } }
   return raw === undefined ? said : { ...said, rawBlocks: [{ index: 0, text: raw }] }
 }

@@ -36,10 +36,10 @@ export interface NextRequest {
 /** `standing`: the current prefix of `state`. Appends nothing. */
 export function nextRequest(state: SessionState, standing: StandingEpoch, host: TurnHost): NextRequest {
   const { profile, clock } = host
-  const edge = edgeOf(state, host)
-  const question = questionOf({ ...state, edge }, standing, host)
+  const edge = holdRequestEdge(state, host)
+  const question = toAssembleQuestion({ ...state, edge }, standing, host)
   const request = assembleRequest(question, state.sent ?? undefined)
-  const checked = checkedOf(state, request, host)
+  const checked = checkMessages(state, request, host)
   const lineage = state.lineage ?? recallLineage(question, state.view)
   return {
     request,
@@ -49,7 +49,7 @@ export function nextRequest(state: SessionState, standing: StandingEpoch, host: 
   }
 }
 
-function questionOf(state: SessionState, standing: StandingEpoch, host: TurnHost): AssembleQuestion {
+function toAssembleQuestion(state: SessionState, standing: StandingEpoch, host: TurnHost): AssembleQuestion {
   const { profile, source, policy, switches = NO_SWITCHES } = host
   const { caching, clear } = mechanismStates(policy, switches)
   const { isUserTool } = host.offered()
@@ -68,7 +68,7 @@ function questionOf(state: SessionState, standing: StandingEpoch, host: TurnHost
   }
 }
 
-function edgeOf(state: SessionState, host: TurnHost): HeldEdge {
+function holdRequestEdge(state: SessionState, host: TurnHost): HeldEdge {
   const { rewrittenAt } = state.view
   const first = host.firstClearable?.(state) ?? clearableFirst(state, host)
   const isAnswered = state.answered > rewrittenAt
@@ -88,7 +88,7 @@ function editsAsked({ native }: SessionState, { profile }: TurnHost): JsonObject
   return edits.length === 0 ? {} : { context_management: { edits } }
 }
 
-function checkedOf(
+function checkMessages(
   { checked }: SessionState,
   { messages }: AssembledRequest,
   { profile }: TurnHost,

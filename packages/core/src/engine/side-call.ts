@@ -58,7 +58,7 @@ export interface SideEnd {
 }
 
 export async function* sideCall(run: TurnRun, call: SideCall): AsyncGenerator<TurnEvent, SideEnd> {
-  const findings = findingsOf(run, call)
+  const findings = checkCall(run, call)
   if (findings.length > 0) return { ...NOTHING_TOLD, answer: { ok: false, reason: 'invalid', findings } }
   const { clock, profile, model } = run.host
   const lineage = run.state.lineage ?? NO_LINEAGE
@@ -80,7 +80,7 @@ const NOTHING_TOLD: Omit<SideEnd, 'answer'> = {
 }
 
 /** Reuses what was checked of the conversation, as far as the request repeats it. */
-function findingsOf({ state, host }: TurnRun, { request }: SideCall): ReturnType<typeof requestFindings> {
+function checkCall({ state, host }: TurnRun, { request }: SideCall): ReturnType<typeof requestFindings> {
   const known = state.checked?.state.profile === host.profile ? state.checked : startCheck(host.profile)
   return requestFindings(advanceCheck(known, request.messages), request)
 }
@@ -130,14 +130,17 @@ export function forkRequest(
   const since = asked.asSent === true ? [] : messagesSince(sent, state.flat)
   if (since === null) return { ok: false, reason: 'rewritten' }
   const { overrides } = asked
-  const options = { ttl: ttlOf(state, asked, host), ...(overrides === undefined ? {} : { overrides }) }
+  const options = {
+    ttl: chooseForkTtl(state, asked, host),
+    ...(overrides === undefined ? {} : { overrides }),
+  }
   const made = fork(captureParams(sent, host.profile), [...since, ...asked.messages], options)
   if (!made.ok) return made
   const extra = { ...made.request.extra, ...diagnosisAsked(state, host) }
   return { ...made, request: { ...made.request, extra } }
 }
 
-function ttlOf({ told }: SessionState, { source }: ForkAsked, host: TurnHost): string | null {
+function chooseForkTtl({ told }: SessionState, { source }: ForkAsked, host: TurnHost): string | null {
   const { policy, profile, switches = NO_SWITCHES } = host
   if (!mechanismStates(policy, switches).caching.on) return null
   return ttlFor(told.standing?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
@@ -211,7 +214,7 @@ export function plainRequest({ told }: SessionState, payload: Payload, raw: Raw)
   })
   const list = { frozen: List.of<FlatMessage>(), tail }
   return {
-    front: frontOf({ ...payload, messages: [] }, told.standing ?? NO_EPOCH),
+    front: toFront({ ...payload, messages: [] }, told.standing ?? NO_EPOCH),
     messages: list,
     counted: countMessages(list, false),
     markers: [],
@@ -228,7 +231,7 @@ const NO_EPOCH: StandingEpoch = {
   isFresh: true,
 }
 
-function frontOf(
+function toFront(
   { model, system, tools, messages: _, ...parameters }: Payload,
   standing: StandingEpoch,
 ): Front {

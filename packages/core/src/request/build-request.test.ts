@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { FlatMessage } from '../context/message-parts.ts'
 import { List } from '../log/append-list.ts'
 import type { Block } from '../log/block.ts'
-import { type Unmarked, unmarkedMessage, unmarkedMessages } from './build-request.ts'
+import { stripMarkers, stripMessage, type Unmarked } from './build-request.ts'
 
 const MARK = { cache_control: { type: 'ephemeral' } }
 const said = (content: FlatMessage['message']['content']): FlatMessage => ({
@@ -21,12 +21,12 @@ describe('a message', () => {
     ['with one inside a result', result(text(), text(MARK)), result(text(), text())],
     ['with both', { ...result(text(MARK)), ...MARK }, result(text())],
   ])('%s loses it, and nothing else', (_, given, expected) => {
-    const { message } = unmarkedMessage(said([text(), given]))
+    const { message } = stripMessage(said([text(), given]))
     expect(message.content).toStrictEqual([text(), expected])
   })
 
   it.each([said('words'), said([text(), result(text())])])('without one stays the same object', (message) => {
-    expect(unmarkedMessage(message)).toBe(message)
+    expect(stripMessage(message)).toBe(message)
   })
 
   it('keeps the exact text of the other blocks', () => {
@@ -34,7 +34,7 @@ describe('a message', () => {
       [0, '{"type":"text","text":"x"}'],
       [1, '{"type":"text","text":"x","cache_control":{}}'],
     ])
-    expect(unmarkedMessage({ ...said([text(), text(MARK)]), raw }).raw).toEqual(new Map([[0, raw.get(0)]]))
+    expect(stripMessage({ ...said([text(), text(MARK)]), raw }).raw).toEqual(new Map([[0, raw.get(0)]]))
   })
 })
 
@@ -43,7 +43,7 @@ describe('a list', () => {
 
   it('without any is the list that was given', () => {
     const given = { frozen: List.of([said('a'), said([text()])]), tail: [said('b')] }
-    const { frozen, tail } = unmarkedMessages(given)
+    const { frozen, tail } = stripMarkers(given)
     expect([frozen === given.frozen, tail === given.tail]).toEqual([true, true])
   })
 
@@ -54,11 +54,11 @@ describe('a list', () => {
         let made: Unmarked | undefined
         for (const message of all) {
           given = given.push(message)
-          const next: Unmarked = unmarkedMessages({ frozen: given, tail: [] }, made)
+          const next: Unmarked = stripMarkers({ frozen: given, tail: [] }, made)
           expect(made === undefined || next.frozen.extends(made.frozen)).toBe(true)
           made = next
         }
-        const atOnce = unmarkedMessages({ frozen: given, tail: [] })
+        const atOnce = stripMarkers({ frozen: given, tail: [] })
         expect(made?.frozen.toArray() ?? []).toEqual(atOnce.frozen.toArray())
       }),
     )

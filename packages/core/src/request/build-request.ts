@@ -72,12 +72,25 @@ export function assembleRequest(question: AssembleQuestion, previous?: Assembled
     const messages = { frozen: flat.frozen, tail: flat.tail }
     return { front, messages, counted: count(messages), markers: [], ttl, extra, refers }
   }
-  const { given, ...messages } = unmarkedMessages(flat, unmarkedOf(previous))
+  const { given, ...messages } = stripMarkers(flat, toUnmarked(previous))
   const counted = count(messages)
-  return { front, messages, counted, markers: markersOf(question, counted, ttl), ttl, extra, refers, given }
+  return {
+    front,
+    messages,
+    counted,
+    markers: planRequestMarkers(question, counted, ttl),
+    ttl,
+    extra,
+    refers,
+    given,
+  }
 }
 
-function markersOf(question: AssembleQuestion, counted: Counted, ttl: string): readonly PlannedMarker[] {
+function planRequestMarkers(
+  question: AssembleQuestion,
+  counted: Counted,
+  ttl: string,
+): readonly PlannedMarker[] {
   const { front, flat, profile, markers: policy, clears, edge = NO_EDGE, carriersEnd = null } = question
   return planMarkers({
     front,
@@ -221,28 +234,28 @@ export interface Unmarked extends MessageList {
 }
 
 /** What a request has of this, for the next one to continue. */
-export function unmarkedOf(request: AssembledRequest | undefined): Unmarked | undefined {
+export function toUnmarked(request: AssembledRequest | undefined): Unmarked | undefined {
   return request?.given === undefined ? undefined : { ...request.messages, given: request.given }
 }
 
 /** `from`: the result for an earlier state; only what was added since is searched. */
-export function unmarkedMessages({ frozen: given, tail }: MessageList, from?: Unmarked): Unmarked {
+export function stripMarkers({ frozen: given, tail }: MessageList, from?: Unmarked): Unmarked {
   const known = from !== undefined && given.extends(from.given) ? from : undefined
   const isPlain = known === undefined || known.frozen === known.given
   let frozen = given
   if (!isPlain || given.toArray(known?.given.length ?? 0).some(isMarked)) {
     frozen = known?.frozen ?? EMPTY
-    for (const message of given.toArray(frozen.length)) frozen = frozen.push(unmarkedMessage(message))
+    for (const message of given.toArray(frozen.length)) frozen = frozen.push(stripMessage(message))
   }
-  return { given, frozen, tail: tail.some(isMarked) ? tail.map(unmarkedMessage) : tail }
+  return { given, frozen, tail: tail.some(isMarked) ? tail.map(stripMessage) : tail }
 }
 
-export function unmarkedMessage(message: FlatMessage): FlatMessage {
+export function stripMessage(message: FlatMessage): FlatMessage {
   if (!isMarked(message)) return message
   const blocks = blocksIn(message)
   const kept = [...(message.raw ?? [])].filter(([at]) => !hasMarker(blocks[at]))
   const { raw: _, ...rest } = message
-  const plain = { ...rest, message: { ...message.message, content: blocks.map(unmarkedBlock) } }
+  const plain = { ...rest, message: { ...message.message, content: blocks.map(stripBlock) } }
   return kept.length === 0 ? plain : { ...plain, raw: new Map(kept) }
 }
 
@@ -263,7 +276,7 @@ function innerBlocks(block: Block): readonly unknown[] {
   return isToolResult(block) && Array.isArray(block.content) ? block.content : []
 }
 
-function unmarkedBlock(block: Block): Block {
+function stripBlock(block: Block): Block {
   if (!hasMarker(block)) return block
   const { cache_control: _, ...plain } = block
   const inner = innerBlocks(block)

@@ -70,7 +70,7 @@ export function planMarkers(question: MarkerQuestion): readonly PlannedMarker[] 
     if (!isTaken && chosen.length < limit) chosen.push({ kind, place })
   }
   const inOrder = chosen.toSorted((one, other) => comparePlaces(one.place, other.place))
-  return inOrder.map((marker) => ({ ...marker, control: controlOf(question, marker.place) }))
+  return inOrder.map((marker) => ({ ...marker, control: toCacheControl(question, marker.place) }))
 }
 
 function wanted(question: MarkerQuestion): readonly Wanted[] {
@@ -118,11 +118,11 @@ function previousLastMessage({ counted, cache, policy }: MarkerQuestion): Messag
   const tail = lastMarkable(messages, cache)
   const last = response === null ? null : lastMarkable(messages, cache, { index: response, block: 0 })
   if (tail === null || last === null) return null
-  const added = positionOf(counted, tail) - positionOf(counted, last)
+  const added = countPositions(counted, tail) - countPositions(counted, last)
   return added > Math.min(policy.laggingAfterPositions, cache.lookBack - 1) ? last : null
 }
 
-function positionOf(counted: Counted, { index, block }: MessagePlace): number {
+function countPositions(counted: Counted, { index, block }: MessagePlace): number {
   return countThrough(counted, index, block).positions
 }
 
@@ -136,7 +136,7 @@ function lastTool({ front }: MarkerQuestion): Place | null {
 }
 
 /** As little as possible. A scope is written only if the provider has it and the prefix may be shared. */
-function controlOf({ front, cache, ttl }: MarkerQuestion, place: Place): JsonObject {
+function toCacheControl({ front, cache, ttl }: MarkerQuestion, place: Place): JsonObject {
   const isStatic = place.zone === 'system' && front.system[place.index]?.part === 'static'
   const isGlobal = isStatic && front.isShareable && cache.scopes.includes('global')
   const asks = ttl !== cache.defaultTtl && cache.ttls.some(({ name }) => name === ttl)
@@ -194,12 +194,12 @@ const ZONES = ['tools', 'system', 'messages']
 
 /** In request order. */
 export function comparePlaces(one: Place, other: Place): number {
-  const [left, right] = [numbersOf(one), numbersOf(other)]
+  const [left, right] = [toSortKey(one), toSortKey(other)]
   const differs = left.findIndex((part, index) => part !== right[index])
   return differs === -1 ? 0 : (left[differs] ?? 0) - (right[differs] ?? 0)
 }
 
-function numbersOf(place: Place): readonly number[] {
+function toSortKey(place: Place): readonly number[] {
   return [ZONES.indexOf(place.zone), place.index, place.zone === 'messages' ? place.block : 0]
 }
 

@@ -16,7 +16,7 @@ import {
   messageAt,
   messageCount,
 } from './block-index.ts'
-import { type AssembledRequest, unmarkedMessage, unmarkedMessages, unmarkedOf } from './build-request.ts'
+import { type AssembledRequest, stripMarkers, stripMessage, toUnmarked } from './build-request.ts'
 import type { PlannedMarker } from './cache-markers.ts'
 
 /**
@@ -66,10 +66,10 @@ export function fork(
   options: ForkOptions,
 ): ForkOutcome {
   const fields = Object.keys(options.overrides ?? {})
-  if (fields.length > 0) return refusalOf(fields)
+  if (fields.length > 0) return refuse(fields)
   const { sent, profile } = params
-  const own = added.map(flatOf)
-  const messages = withAdded(sent.messages, sent.ttl === null ? own : own.map(unmarkedMessage), profile)
+  const own = added.map(toFlat)
+  const messages = withAdded(sent.messages, sent.ttl === null ? own : own.map(stripMessage), profile)
   const counted = countMessages(messages, profile.cache.collapsesToolRuns, sent.counted)
   const markers = options.ttl === null ? [] : readingMarker(sent, profile, options.ttl)
   return {
@@ -91,17 +91,17 @@ function readingMarker(
   return [{ ...last, control: { type: 'ephemeral', ...(asks ? { ttl } : {}) } }]
 }
 
-/** If consecutive messages of a role are refused, the first one added is joined to the parent's last. */
+/** If consecutive messages of a role are refused, the first one added is joinMessages to the parent's last. */
 function withAdded(parent: MessageList, added: readonly FlatMessage[], profile: Profile): MessageList {
   const [first, ...rest] = added
   const last = parent.tail.at(-1)
   const joins = profile.roles.consecutive === 'refused' && last?.message.role === first?.message.role
   if (first === undefined || last === undefined || !joins)
     return { ...parent, tail: [...parent.tail, ...added] }
-  return { ...parent, tail: [...parent.tail.slice(0, -1), joined(last, first), ...rest] }
+  return { ...parent, tail: [...parent.tail.slice(0, -1), joinMessages(last, first), ...rest] }
 }
 
-function flatOf(message: ForkMessage): FlatMessage {
+function toFlat(message: ForkMessage): FlatMessage {
   return isFlat(message) ? message : { message, origins: [] }
 }
 
@@ -109,7 +109,7 @@ function isFlat(message: ForkMessage): message is FlatMessage {
   return 'origins' in message && 'message' in message
 }
 
-function joined(one: FlatMessage, other: FlatMessage): FlatMessage {
+function joinMessages(one: FlatMessage, other: FlatMessage): FlatMessage {
   return { ...one, message: { ...one.message, content: [...blocksIn(one), ...blocksIn(other)] } }
 }
 
@@ -122,7 +122,7 @@ const WHY: Readonly<Record<string, string>> = {
   system: 'the system prompt comes before all messages, so that none of them would be read',
 }
 
-function refusalOf(fields: readonly string[]): ForkRefusal {
+function refuse(fields: readonly string[]): ForkRefusal {
   const told = fields.map(
     (field) => `${field}: ${WHY[field] ?? 'it may be part of what the cache is kept under'}`,
   )
@@ -146,11 +146,11 @@ export function readShare(usage: Usage): number | null {
  * conversation no longer begins as it was sent, so that there is nothing to fork from.
  */
 export function messagesSince(sent: AssembledRequest, said: MessageList): readonly FlatMessage[] | null {
-  const made = unmarkedOf(sent)
-  const now = made === undefined ? said : unmarkedMessages(said, made)
+  const made = toUnmarked(sent)
+  const now = made === undefined ? said : stripMarkers(said, made)
   if (firstDifference(sent.messages, now) !== null) return null
   const last = messageCount(sent.messages) - 1
-  const since: FlatMessage[] = restOf(messageAt(sent.messages, last), messageAt(now, last))
+  const since: FlatMessage[] = addedBlocks(messageAt(sent.messages, last), messageAt(now, last))
   for (let index = last + 1; index < messageCount(now); index += 1) {
     const message = messageAt(now, index)
     if (message !== undefined) since.push(message)
@@ -159,7 +159,7 @@ export function messagesSince(sent: AssembledRequest, said: MessageList): readon
 }
 
 /** Blocks added to the message that was last when the request was sent. */
-function restOf(sent: FlatMessage | undefined, now: FlatMessage | undefined): FlatMessage[] {
+function addedBlocks(sent: FlatMessage | undefined, now: FlatMessage | undefined): FlatMessage[] {
   if (sent === undefined || now === undefined) return []
   const from = blocksIn(sent).length
   const blocks = blocksIn(now).slice(from)

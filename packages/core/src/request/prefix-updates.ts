@@ -54,10 +54,10 @@ export type PrefixChange =
 type ToldInEpoch = Told & { readonly standing: StandingEpoch }
 
 export function changesOf(told: ToldInEpoch, present: Present, rules: ChangeRules): PrefixChange {
-  const difference = differenceOf(told, present, rules.profile)
-  const causes = causesOf(difference, told.standing, rules)
+  const difference = diffPrefix(told, present, rules.profile)
+  const causes = findCauses(difference, told.standing, rules)
   if (causes.length > 0) return newEpoch(told.standing, present, { causes, profile: rules.profile })
-  return deltaOf(difference, told.standing, rules)
+  return toDelta(difference, told.standing, rules)
 }
 
 function newEpoch(
@@ -70,7 +70,7 @@ function newEpoch(
 }
 
 /** Why a new snapshot is needed now. */
-function causesOf(
+function findCauses(
   difference: Difference,
   standing: StandingEpoch,
   rules: ChangeRules,
@@ -82,9 +82,9 @@ function causesOf(
   const isDefined = mayRewrite && (standing.isFresh || defines)
   return [
     ...(model === null ? [] : [{ kind: 'model' as const, ...model }]),
-    ...causeOf('parameters', keyed),
-    ...causeOf('sections', isInline ? sectionsToTake(sections, standing.epoch) : []),
-    ...causeOf('tools', isDefined ? toolsToTake(tools, standing.epoch) : []),
+    ...toCause('parameters', keyed),
+    ...toCause('sections', isInline ? sectionsToTake(sections, standing.epoch) : []),
+    ...toCause('tools', isDefined ? toolsToTake(tools, standing.epoch) : []),
   ]
 }
 
@@ -102,14 +102,14 @@ function toolsToTake(changed: Difference['tools'], { tools }: Epoch): readonly s
   })
 }
 
-function causeOf(
+function toCause(
   kind: 'parameters' | 'sections' | 'tools',
   names: readonly string[],
 ): readonly ChangeCause[] {
   return names.length === 0 ? [] : [{ kind, names }]
 }
 
-function deltaOf(difference: Difference, standing: StandingEpoch, rules: ChangeRules): PrefixChange {
+function toDelta(difference: Difference, standing: StandingEpoch, rules: ChangeRules): PrefixChange {
   const { free } = difference
   const { sections, tools } = rules.holds ? { sections: {}, tools: {} } : difference
   const delta: Delta = {
@@ -173,7 +173,7 @@ export interface Difference {
   readonly model: { readonly from: string; readonly to: string } | null
 }
 
-export function differenceOf(
+function diffPrefix(
   told: Told & { readonly standing: StandingEpoch },
   present: Present,
   profile: Profile,
@@ -261,11 +261,11 @@ export function epochRecord(epoch: Epoch): RecordBody {
   return { type: 'system', subtype: 'epoch', isMeta: true, epoch }
 }
 
-export function deltaRecord(delta: Delta): RecordBody {
+function deltaRecord(delta: Delta): RecordBody {
   return { type: 'system', subtype: 'delta', isMeta: true, delta }
 }
 
-export function sectionWords(sections: Readonly<Record<string, string | null>>): readonly RecordBody[] {
+function sectionWords(sections: Readonly<Record<string, string | null>>): readonly RecordBody[] {
   const entries = Object.entries(sections)
   if (entries.length === 0) return []
   const content = entries.map(([name, text]) => sectionText(name, text)).join('\n\n')

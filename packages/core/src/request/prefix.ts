@@ -82,11 +82,11 @@ export function turnEpoch(
   const added = toolsAddedBy(kept.records)
   const tools = present.tools.filter((tool) => !added.has(toolName(tool)))
   const epoch = nextEpoch(current, { ...present, tools }, kept.profile)
-  const same = JSON.stringify(bytesOf(epoch)) === JSON.stringify(bytesOf(current))
+  const same = JSON.stringify(sentParts(epoch)) === JSON.stringify(sentParts(current))
   return same ? { turns: false, because: 'unchanged' } : { turns: true, epoch }
 }
 
-function bytesOf({ sections, tools, model, parameters }: Epoch): readonly unknown[] {
+function sentParts({ sections, tools, model, parameters }: Epoch): readonly unknown[] {
   return [sections.map(({ name, part, text }) => [name, part, text]), tools, model, parameters]
 }
 
@@ -164,13 +164,13 @@ export function isOffered(tool: JsonObject): boolean {
 }
 
 function frontBlock(part: FrontPart, all: readonly EpochSection[]): readonly FrontBlock[] {
-  const sections = all.filter((section) => section.text.trim() !== '' && partOf(section) === part)
+  const sections = all.filter((section) => section.text.trim() !== '' && findPart(section) === part)
   if (sections.length === 0) return []
   const text = joinTexts(sections.map((section) => section.text))
   return [{ part, sections: sections.map(({ name }) => name), block: { type: 'text', text } }]
 }
 
-function partOf({ name, part }: EpochSection): FrontPart {
+function findPart({ name, part }: EpochSection): FrontPart {
   if (name === ATTRIBUTION) return 'attribution'
   if (name === IDENTITY) return 'identity'
   return part === 'static' ? 'static' : 'dynamic'

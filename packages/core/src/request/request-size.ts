@@ -59,7 +59,7 @@ export function bytesAround(front: Front, extra: JsonObject = {}): number {
 /** `tally`: of the frozen messages. Costs what is not frozen. */
 export function isOverBudget(sized: SizedRequest, tally: MediaTally, rules: BudgetRules): boolean {
   const limits = limitsOf(rules.profile, rules.policy)
-  const { bytes, items } = mediaOf(tally, sized.messages)
+  const { bytes, items } = tallyMedia(tally, sized.messages)
   const few = Math.min(limits.images, rules.profile.sizes.manyImages)
   return sized.around + bytes > limits.bytes || items.length > few
 }
@@ -105,7 +105,7 @@ function measure(
   tally: MediaTally,
   { profile, policy }: BudgetRules,
 ): SizeProposal & { readonly items: readonly MediaItem[] } {
-  const media = mediaOf(tally, sized.messages)
+  const media = tallyMedia(tally, sized.messages)
   const items = media.items.toArray()
   const before = { bytes: sized.around + media.bytes, images: imagesIn(items).length }
   return { items, before, after: before, limits: limitsOf(profile, policy), drop: [], fits: false }
@@ -223,7 +223,7 @@ export function advanceMedia(tally: MediaTally, { frozen }: MessageList): MediaT
 }
 
 /** Of all messages. */
-function mediaOf(tally: MediaTally, { frozen, tail }: MessageList): MediaTally {
+function tallyMedia(tally: MediaTally, { frozen, tail }: MessageList): MediaTally {
   return tail.reduce((sum, message, at) => withMessage(sum, message, frozen.length + at), tally)
 }
 
@@ -245,8 +245,8 @@ function mediaIn(message: FlatMessage, index: number): readonly MediaItem[] {
     const id = isToolResult(block) ? block.tool_use_id : null
     const inner: readonly unknown[] = id !== null && Array.isArray(block.content) ? block.content : []
     return [
-      ...itemOf(block, { ...place, inner: null, ...number(block, null) }),
-      ...inner.flatMap((held, within) => itemOf(held, { ...place, inner: within, ...number(held, id) })),
+      ...toMediaItem(block, { ...place, inner: null, ...number(block, null) }),
+      ...inner.flatMap((held, within) => toMediaItem(held, { ...place, inner: within, ...number(held, id) })),
     ]
   })
 }
@@ -268,12 +268,18 @@ function numbering(
 
 type MediaPlace = Omit<MediaItem, 'kind' | 'isPicture' | 'bytes' | 'side'>
 
-function itemOf(value: unknown, place: MediaPlace): readonly MediaItem[] {
+function toMediaItem(value: unknown, place: MediaPlace): readonly MediaItem[] {
   if (!isObject(value) || (value.type !== 'image' && value.type !== 'document')) return []
   const { type: kind, source } = value
   const isPicture = kind === 'image' || isPaged(source)
   return [
-    { ...place, kind, isPicture, bytes: jsonBytes(value) ?? 0, side: kind === 'image' ? sideOf(source) : 0 },
+    {
+      ...place,
+      kind,
+      isPicture,
+      bytes: jsonBytes(value) ?? 0,
+      side: kind === 'image' ? longestSide(source) : 0,
+    },
   ]
 }
 
@@ -282,7 +288,7 @@ function isPaged(source: unknown): boolean {
   return source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
 }
 
-function sideOf(source: unknown): number {
+function longestSide(source: unknown): number {
   if (!isObject(source) || typeof source.data !== 'string') return 0
   const size = imageSize(source.data)
   return size === null ? 0 : Math.max(size.width, size.height)

@@ -114,11 +114,11 @@ function inParts(sections: readonly (Section | string)[]): readonly PlacedSectio
       const expected = 'Expected sections and the boundary between their parts, found a text'
       throw new TidemarkError('bad-option', `${expected}: give it a name with section(name, compute).`)
     }
-    return [{ ...item, part: partOf(item, index < boundary) }]
+    return [{ ...item, part: findPart(item, index < boundary) }]
   })
 }
 
-function partOf({ name, volatileBecause }: Section, isStatic: boolean): EpochSection['part'] {
+function findPart({ name, volatileBecause }: Section, isStatic: boolean): EpochSection['part'] {
   if (volatileBecause === null) return isStatic ? 'static' : 'dynamic'
   if (!isStatic) return 'volatile'
   const expected = `Expected section "${name}" behind the boundary: it is volatile`

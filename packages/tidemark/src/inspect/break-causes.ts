@@ -142,15 +142,15 @@ const COMMANDS: ReadonlyMap<string, BreakCause> = new Map([
 ])
 
 export const command: Sign = (since) =>
-  firstOf(since, (record) => {
-    const name = /<command-name>\/?([\w-]+)/.exec(textOf(record))?.[1] ?? ''
+  findFirst(since, (record) => {
+    const name = /<command-name>\/?([\w-]+)/.exec(commandText(record))?.[1] ?? ''
     const cause = COMMANDS.get(name)
     return cause === undefined ? null : { cause, evidence: `command /${name}` }
   })
 
 /** Hosts add an attachment for the model when tools or instructions come and go. */
 export const notice: Sign = (since) =>
-  firstOf(since, (record) => {
+  findFirst(since, (record) => {
     const { attachment } = record as { readonly attachment?: unknown }
     const type = record.type === 'attachment' && isObject(attachment) ? String(attachment.type ?? '') : ''
     if (/tools?_delta$|agents?(?:_listing)?_delta$/.test(type))
@@ -164,7 +164,7 @@ const MEMORY_FILE = /(?:^|[\\/])(?:CLAUDE(?:\.local)?\.md|AGENTS\.md|\.mcp\.json
 const WRITERS = new Set(['Write', 'Edit', 'MultiEdit'])
 
 export const memoryWritten: Sign = (since) =>
-  firstOf(since, (record) => {
+  findFirst(since, (record) => {
     if (!isKnown(record) || record.type !== 'assistant') return null
     const uses = blocksOf(record.message.content).filter(isToolUse)
     const written = uses.filter(({ name }) => WRITERS.has(name)).map(({ input }) => pathIn(input))
@@ -183,7 +183,10 @@ export const otherFolder: Sign = (since) => {
     : { cause: 'system-changed', evidence: `line ${moved.line}: the working folder changed` }
 }
 
-function firstOf(since: readonly ReadRecord[], look: (record: SessionRecord) => Cause | null): Cause | null {
+function findFirst(
+  since: readonly ReadRecord[],
+  look: (record: SessionRecord) => Cause | null,
+): Cause | null {
   for (const { record, line } of since) {
     const found = look(record)
     if (found !== null) return { ...found, evidence: `line ${line}: ${found.evidence}` }
@@ -191,7 +194,7 @@ function firstOf(since: readonly ReadRecord[], look: (record: SessionRecord) => 
   return null
 }
 
-function textOf(record: SessionRecord): string {
+function commandText(record: SessionRecord): string {
   const { message } = record as { readonly message?: unknown }
   const content = record.type === 'user' && isObject(message) ? message.content : undefined
   return typeof content === 'string' ? content : ''
@@ -298,12 +301,12 @@ export const SHORTEST_GAP_MS = 1_000
 
 /** `now` is the first call of a fork itself, after a history that was copied when it began. */
 export function isForkPoint(begun: SessionRecord | undefined, before: Moment, now: Moment): boolean {
-  const start = timeOf(begun)
-  const isCopied = ({ record }: Moment): boolean => timeOf(record) - start < SHORTEST_GAP_MS
+  const start = readTime(begun)
+  const isCopied = ({ record }: Moment): boolean => readTime(record) - start < SHORTEST_GAP_MS
   return !Number.isNaN(start) && isCopied(before) && !isCopied(now)
 }
 
-function timeOf(record: SessionRecord | undefined): number {
+function readTime(record: SessionRecord | undefined): number {
   return typeof record?.timestamp === 'string' ? Date.parse(record.timestamp) : Number.NaN
 }
 

@@ -93,7 +93,7 @@ function replayConversation(
   const clearingCosts: ClearingCost[] = []
   const saved: (number | null | undefined)[] = []
   const isUsuallyStreamed = isStreamed(records)
-  const losses = recordedLosses(records)
+  const losses = readLosses(records)
   let watch = emptyCacheWatch()
   let model = NO_LINEAGE
   let before: ReplayedCall | null = null
@@ -117,8 +117,8 @@ function replayConversation(
     if (usage !== null) model = learnFromResponse(model, forecast, usage)
     const cost = clearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
-    if (loss?.loss.kind === 'act') clearingCosts.push(recordedClearing(now.call, loss, cost))
-    else if (loss !== undefined) cacheBreaks.push(recordedBreak(now.call, loss, priceIn(outcome)))
+    if (loss?.loss.kind === 'act') clearingCosts.push(toRecordedClearing(now.call, loss, cost))
+    else if (loss !== undefined) cacheBreaks.push(toRecordedBreak(now.call, loss, priceIn(outcome)))
     else if (cost !== null) clearingCosts.push(cost)
     else if (outcome.kind === 'broke' && before !== null && !now.call.isCopy) {
       const { moment, ...known } = before
@@ -144,7 +144,7 @@ function sideCallBreaks(
   return calls.flatMap((call) => {
     const loss = losses.get(call.key)
     const isBreak = call.source !== null && !call.isCopy && loss?.loss.kind === 'break'
-    return isBreak && loss !== undefined ? [recordedBreak(call, loss, null)] : []
+    return isBreak && loss !== undefined ? [toRecordedBreak(call, loss, null)] : []
   })
 }
 
@@ -290,7 +290,7 @@ interface RecordedLoss {
 }
 
 /** By the key of the call. */
-function recordedLosses(records: readonly ReadRecord[]): ReadonlyMap<string, RecordedLoss> {
+function readLosses(records: readonly ReadRecord[]): ReadonlyMap<string, RecordedLoss> {
   const losses = new Map<string, RecordedLoss>()
   let call = { key: '', line: 0 }
   for (const { record, line } of records) {
@@ -314,7 +314,7 @@ function readLoss(record: SessionRecord): CacheLoss | null {
 }
 
 /** `costUsd`: by today's prices, if none were known at the time. */
-function recordedBreak(call: Call, { loss, line }: RecordedLoss, costUsd: number | null): CacheBreak {
+function toRecordedBreak(call: Call, { loss, line }: RecordedLoss, costUsd: number | null): CacheBreak {
   return {
     at: call.at,
     tokensRewritten: loss.tokens,
@@ -329,7 +329,7 @@ function recordedBreak(call: Call, { loss, line }: RecordedLoss, costUsd: number
 }
 
 /** `found`: the same clearing as the replay sees it. */
-function recordedClearing(call: Call, { loss }: RecordedLoss, found: ClearingCost | null): ClearingCost {
+function toRecordedClearing(call: Call, { loss }: RecordedLoss, found: ClearingCost | null): ClearingCost {
   return {
     at: call.at,
     tokensRewritten: loss.tokens,

@@ -189,9 +189,23 @@ interface CacheUse {
   readonly written: number
 }
 
-/** The model once the response to a forecast request has begun: from then on, others can read what it wrote. */
-export function learnFromResponse(model: Lineage, forecast: Forecast, usage: Usage): Lineage {
-  return withChain(model, learnChain(forecast, toCacheUse(usage)), forecast.asked.follows)
+/**
+ * The model once the response to a forecast request has begun: from then on, others can read what it wrote. `isEdited`:
+ * the provider rewrote the request by itself, so older sizes of message prefixes no longer hold.
+ */
+export function learnFromResponse(
+  model: Lineage,
+  forecast: Forecast,
+  usage: Usage,
+  isEdited = false,
+): Lineage {
+  const { asked } = forecast
+  const front = asked.request.front.length
+  const inFront = ({ blocks }: PrefixSize): boolean => blocks <= front
+  const kept = isEdited
+    ? { ...asked, prefixes: asked.prefixes.filter(inFront), sizes: List.of([...asked.sizes].filter(inFront)) }
+    : asked
+  return withChain(model, learnChain({ ...forecast, asked: kept }, toCacheUse(usage)), asked.follows)
 }
 
 /**

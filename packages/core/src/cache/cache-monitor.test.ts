@@ -161,6 +161,21 @@ describe('calls that go wrong', () => {
     watcher.cache.evict()
     expect(watcher.send(requestOf(next, 2_000)).outcome.kind).toBe('broke')
   })
+
+  it.each([
+    [true, 'read'],
+    [false, 'broke'],
+  ])(
+    'a rewind behind a request that the provider edited (%s) is %s: older sizes tell nothing',
+    (isEdited, kind) => {
+      const watcher = createWatcher()
+      watcher.send(requestOf(talk, 0))
+      watcher.send(requestOf(next, 1_000), { isEdited })
+      watcher.cache.evict()
+      const other = prompted({ ...talk, ids: 'other' }, `something else: ${TEXT}`)
+      expect(watcher.send(requestOf(other, 2_000)).outcome.kind).toBe(kind)
+    },
+  )
 })
 
 describe('matchesPattern', () => {

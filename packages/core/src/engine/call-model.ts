@@ -12,7 +12,7 @@ import { sentRequest } from '../cache/sent-request.ts'
 import type { PriceList } from '../cost/call-cost.ts'
 import { advanceMoney, moneyTotals, noMoney } from '../cost/session-cost.ts'
 import { isObject } from '../log/json.ts'
-import type { AssistantMessage, AssistantRecord, CacheLoss } from '../log/record.ts'
+import type { AssistantMessage, AssistantRecord, CacheLoss, Usage } from '../log/record.ts'
 import { type AssembledRequest, callOf } from '../request/build-request.ts'
 import { redact } from '../summary/redact.ts'
 import type { Halt, TurnEvent } from './events.ts'
@@ -199,11 +199,20 @@ function judgeCache(run: TurnRun, call: OpenedCall, message: AssistantMessage): 
     prices: host.pricesOf(message.model, new Date(host.clock.now()).toISOString()),
     redact: host.redact ?? redact,
   })
-  const learn = call.forkOf === undefined ? learnFromResponse : learnFromFork
-  const { lineage } = state
-  const learnt = lineage === null || usage === null ? lineage : learn(lineage, call.forecast, usage)
-  run.state = { ...state, watch, lineage: learnt }
+  run.state = { ...state, watch, lineage: learnFromUsage(state.lineage, call, usage, isEdited) }
   return outcome
+}
+
+function learnFromUsage(
+  lineage: SessionState['lineage'],
+  { forecast, forkOf }: OpenedCall,
+  usage: Usage | null,
+  isEdited: boolean,
+): SessionState['lineage'] {
+  if (lineage === null || usage === null) return lineage
+  return forkOf === undefined
+    ? learnFromResponse(lineage, forecast, usage, isEdited)
+    : learnFromFork(lineage, forecast, usage)
 }
 
 /** For a call that cost something and that no other record holds. */

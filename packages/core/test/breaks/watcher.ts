@@ -68,9 +68,12 @@ export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheO
       const call = underWay.get(watchKey(answer.source))
       if (call !== undefined && answer.usage !== null) {
         const key = modelKey(call.sent)
-        const learn =
-          parentKey(call.sent.source, call.sent.forkOf) === null ? learnFromResponse : learnFromFork
-        models.set(key, learn(models.get(key) ?? NO_LINEAGE, call.forecast, answer.usage))
+        const model = models.get(key) ?? NO_LINEAGE
+        const isFork = parentKey(call.sent.source, call.sent.forkOf) !== null
+        const learnt = isFork
+          ? learnFromFork(model, call.forecast, answer.usage)
+          : learnFromResponse(model, call.forecast, answer.usage, answer.isEdited)
+        models.set(key, learnt)
       }
       return compared.outcome
     },

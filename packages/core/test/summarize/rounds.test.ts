@@ -63,13 +63,17 @@ function rounds(summarise: Summarise): {
   return { work, summaries }
 }
 
-/** Everything that was said before any summary was. */
+/**
+ * Everything in the log but its summaries. A summary that is the first message counts: what it summarised is not in
+ * the log, so a later summary quotes it.
+ */
 function logText(history: readonly KnownRecord[]): string {
+  const first = history.find(({ type }) => type === 'user' || type === 'assistant')
   return history
     .flatMap((record) => {
       if (record.type === 'attachment') return stringsIn(record.attachment)
-      if ((record.type !== 'user' && record.type !== 'assistant') || record.isCompactSummary === true)
-        return []
+      if (record.type !== 'user' && record.type !== 'assistant') return []
+      if (record.isCompactSummary === true && record !== first) return []
       return blocksOf(record.message.content).flatMap((block) => stringsIn(block))
     })
     .join('\n')

@@ -119,7 +119,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'retry-says-nothing-new',
     law: 'a retry says what was wrong',
-    file: 'packages/core/src/summary/attempt-retry.ts',
+    file: 'packages/core/src/summary/attempts.ts',
     find: 'remark: remarkOn(refusal, attempts) }',
     replace: 'remark: String(attempts) }',
     tests: ['packages/core/src/summary/attempts.test'],
@@ -127,7 +127,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'drops-without-end',
     law: 'within the calls allowed',
-    file: 'packages/core/src/summary/attempt-retry.ts',
+    file: 'packages/core/src/summary/attempts.ts',
     find: 'chain.drops >= policy.headDrop.retries',
     replace: 'chain.drops >= 99 + policy.headDrop.retries',
     tests: [LAWS],
@@ -135,7 +135,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'dropped-records-not-handed-back',
     law: 'is handed back, oldest first',
-    file: 'packages/core/src/summary/attempt-retry.ts',
+    file: 'packages/core/src/summary/attempts.ts',
     find: '...summarisedOf(chain, drop.dropped)]',
     replace: '...summarisedOf(chain, drop.dropped.slice(1))]',
     tests: ['packages/core/src/summary/attempts.test'],

@@ -65,10 +65,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'one-long-piece-pushes-others-out',
     law: 'each of a rank in short before any in full',
-    file: 'packages/core/src/summary/fit-sections.ts',
+    file: 'packages/core/src/summary/local-sections.ts',
     find: 'put(fill, piece, piece.short ?? piece.full)',
     replace: 'put(fill, piece, piece.full)',
-    tests: ['packages/core/src/summary/fit-sections.test'],
+    tests: ['packages/core/src/summary/local-sections.test'],
   },
   {
     name: 'summary-outgrows-its-tokens',
@@ -137,7 +137,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'ledger-holds-parts-of-secrets',
     law: 'has no secrets, nor parts of them',
-    file: 'packages/core/src/summary/mentions.ts',
+    file: 'packages/core/src/summary/ledger.ts',
     find: "namesIn(withoutSecrets(texts.join('\\n')))",
     replace: "namesIn(texts.join('\\n'))",
     tests: ['packages/core/src/summary/ledger.test'],
@@ -145,7 +145,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'ledger-believes-summaries',
     law: 'names nothing from summaries of what the log holds',
-    file: 'packages/core/src/summary/mentions.ts',
+    file: 'packages/core/src/summary/ledger.ts',
     find: 'if (sightings.length === 0) sightings.push(',
     replace: 'if (sightings.length >= 0) sightings.push(',
     tests: ['packages/core/src/summary/ledger.test'],

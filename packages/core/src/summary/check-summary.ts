@@ -5,9 +5,8 @@
 
 import { isInProgress, isOpen, type TodoItem } from '../log/todo-list.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { fitPieces, type Piece } from './fit-sections.ts'
-import { errorPieces, FILES, filePieces, LAST_WORDS, MESSAGES, messagePieces } from './local-sections.ts'
-import { fileName } from './mentions.ts'
+import { FILES, LAST_WORDS, MESSAGES, type Piece, errorPieces, filePieces, fitPieces, messagePieces } from './local-sections.ts'
+import { fileName } from './ledger.ts'
 import {
   type Facts,
   type FailingCommand,

@@ -4,17 +4,7 @@
  */
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
-import { type Fitted, fitPieces, type Piece } from './fit-sections.ts'
-import {
-  ERRORS,
-  errorPieces,
-  FILES,
-  filePieces,
-  MESSAGES,
-  messagePieces,
-  SNIPPETS,
-  workPieces,
-} from './local-sections.ts'
+import { ERRORS, FILES, type Fitted, MESSAGES, type Piece, SNIPPETS, errorPieces, filePieces, fitPieces, messagePieces, workPieces } from './local-sections.ts'
 import type { Facts } from './session-facts.ts'
 import { type CompactForm, sectionTitles } from './summary-prompt.ts'
 import { beginning } from './truncate-text.ts'

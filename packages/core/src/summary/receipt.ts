@@ -10,8 +10,7 @@ import type { KnownRecord } from '../log/record.ts'
 import { stringsIn } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { mentionsFile } from './check-summary.ts'
-import { weighNames } from './ledger.ts'
-import { mentionsOf, namesIn } from './mentions.ts'
+import { mentionsOf, namesIn, weighNames } from './ledger.ts'
 import { factsOf, mustHold } from './session-facts.ts'
 
 export interface Receipt {

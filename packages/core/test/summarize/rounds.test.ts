@@ -12,7 +12,7 @@ import {
   redact,
 } from '../../src/index.ts'
 import { stringsIn } from '../../src/log/tool-calls.ts'
-import { namesIn } from '../../src/summary/mentions.ts'
+import { namesIn } from '../../src/summary/ledger.ts'
 import { mustHold } from '../../src/summary/session-facts.ts'
 import { estimate, gateRules, summaryRules } from './summary-rules.ts'
 import { WorkedSession } from './worked-session.ts'

@@ -66,8 +66,8 @@ export const mutants: readonly Mutant[] = [
     name: 'one-long-piece-pushes-others-out',
     law: 'each of a rank in short before any in full',
     file: 'packages/core/src/summary/local-sections.ts',
-    find: 'put(fill, piece, piece.short ?? piece.full)',
-    replace: 'put(fill, piece, piece.full)',
+    find: 'put(piece, piece.short ?? piece.full)',
+    replace: 'put(piece, piece.full)',
     tests: ['packages/core/src/summary/local-sections.test'],
   },
   {

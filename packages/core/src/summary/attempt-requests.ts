@@ -1,20 +1,11 @@
-/** What is asked at each stage of the chain, or why the stage is passed over. */
+/** The request of each attempt at a summary, or the reason why the attempt is skipped. */
 
 import type { Entry } from '../context/entry.ts'
 import { partsOf } from '../context/message-parts.ts'
 import { isThinking } from '../log/block.ts'
 import { typedText } from '../log/record.ts'
-import {
-  type Ask,
-  type AskDeadlines,
-  type BlockAsk,
-  type Chain,
-  type DirectAsk,
-  type ForkAsk,
-  type LocalAsk,
-  summariserOf,
-  tokensIn,
-} from './attempt.ts'
+import type { AcceptRules } from './accept-summary.ts'
+import type { Ask, AskDeadlines, BlockAsk, Chain, DirectAsk, ForkAsk, LocalAsk } from './attempt.ts'
 import { roleOf } from './select-span.ts'
 import {
   answerTokens,
@@ -22,15 +13,14 @@ import {
   prepareInput,
   roundsOfEntries,
   SUMMARISER_SYSTEM_PROMPT,
+  type Summariser,
   TRUNCATION_MARKER,
 } from './summary-input.ts'
 import { boundInstructions, type SummaryTask, summaryPrompt } from './summary-prompt.ts'
 
-/** In front of a part that begins with the model. */
-const PART_MARKER = '[earlier parts of this conversation are summarised apart]'
-
 export type Made<A extends Ask> = A | { readonly skip: string; readonly message: string }
 
+/** The provider's compaction block, for kept messages whose thinking is bound to what precedes them. */
 export function blockAsk(chain: Chain): Made<BlockAsk> {
   const { span, policy, own, instructions } = chain.context
   if (!policy.chain.block) return skip('off', 'The provider’s own summary is turned off by policy.')
@@ -38,167 +28,127 @@ export function blockAsk(chain: Chain): Made<BlockAsk> {
     return skip('not-needed', 'No kept message carries thinking that is bound to what lies before it.')
   const { onDemand, maxInstructionCharacters, beta } = own.profile.compaction
   if (!onDemand) return skip('not-offered', 'The provider writes no summary on demand.')
-  if (span.pinned.length > 0 || !isParted(chain))
+  if (span.pinned.length > 0 || !hasRoleChangeAtCut(chain))
     return skip('no-place', 'The kept messages would not directly follow what is summarised.')
-  const wanted = (text: string | null): string =>
+  const promptWith = (text: string | null): string =>
     summaryPrompt({ ...taskOf(chain), instructions: text, analysis: false })
-  const room = maxInstructionCharacters - [...wanted('x')].length + 1
-  const text = wanted(boundInstructions(instructions ?? '', Math.max(0, room)).text)
+  const characters = maxInstructionCharacters - [...promptWith('x')].length + 1
+  const text = promptWith(boundInstructions(instructions ?? '', Math.max(0, characters)).text)
   const last = span.summarised.at(-1)
   if ([...text].length > maxInstructionCharacters || last === undefined)
     return skip('no-room', 'The provider takes no instructions of this length.')
   const tokens = chain.context.unclearedTokens + chain.context.tokensOfText(text) + answerTokens(own)
   if (own.window !== null && tokens > own.window)
     return skip('window-too-small', 'The conversation without any clearing does not fit the window.')
-  return {
-    kind: 'block',
-    rung: 0,
-    instructions: text,
-    beta,
-    through: last.record.uuid,
-    deadlines: deadlinesOf(chain),
-  }
+  const through = last.record.uuid
+  return { kind: 'block', rung: 0, instructions: text, beta, through, deadlines: attemptDeadlines(chain) }
 }
 
-/** Kept behind a summary, with thinking that any other change before it would make invalid. */
+/** Messages kept behind the summary contain thinking that any other change in front of them would invalidate. */
 function needsBlock({ context: { span, own } }: Chain): boolean {
   if (span.form !== 'up_to' || own.profile.thinking.binding !== 'prefix') return false
   return span.kept.some((entry) => partsOf(entry).some(({ block }) => isThinking(block)))
 }
 
-/** The first kept message is of another role than the last summarised one, and no system message. */
-function isParted({ context: { span } }: Chain): boolean {
-  const before = span.summarised.findLast(speaks)
-  const behind = [...span.kept, ...span.unanswered].find(speaks)
+/** The first kept message has another role than the last summarised one, and is not a system message. */
+function hasRoleChangeAtCut({ context: { span } }: Chain): boolean {
+  const before = span.summarised.findLast(hasRole)
+  const behind = [...span.kept, ...span.unanswered].find(hasRole)
   if (before === undefined || behind === undefined) return false
   const role = roleOf(behind.record)
   return role !== 'system' && role !== roleOf(before.record)
 }
 
-function speaks(entry: Entry): boolean {
+function hasRole(entry: Entry): boolean {
   return roleOf(entry.record) !== null
 }
 
+/** A fork of the parent's request, which reads its cache. */
 export function forkAsk(chain: Chain): Made<ForkAsk> {
-  const { policy, parent, isWarm, own, span } = chain.context
+  const { policy, parent, isWarm, own, span, instructions } = chain.context
   if (!policy.chain.fork) return skip('off', 'Forks are turned off by policy.')
   if (parent === null) return skip('no-parent', 'No request of this conversation is there to fork.')
   if (!isWarm) return skip('cold', 'The cache has gone cold: a call of its own is cheaper.')
-  const prompt = summaryPrompt({ ...taskOf(chain), instructions: chain.context.instructions })
+  const prompt = summaryPrompt({ ...taskOf(chain), instructions })
   const tokens = parent.tokens + chain.context.tokensOfText(prompt) + own.outputTokens
   if (own.window !== null && tokens > own.window)
     return skip('window-too-small', 'The conversation and its summary do not fit the window together.')
-  return {
-    kind: 'fork',
-    rung: 1,
-    message: { role: 'user', content: prompt },
-    through: span.form === 'up_to' ? (span.summarised.at(-1)?.record.uuid ?? null) : null,
-    deadlines: deadlinesOf(chain),
-  }
+  const through = span.form === 'up_to' ? (span.summarised.at(-1)?.record.uuid ?? null) : null
+  const message = { role: 'user' as const, content: prompt }
+  return { kind: 'fork', rung: 1, message, through, deadlines: attemptDeadlines(chain) }
 }
 
 export function directAsk(chain: Chain): Made<DirectAsk> {
-  if (chain.drops === 0 && !fits(chain))
+  const hasDropped = chain.drops > 0
+  if (!hasDropped && !fitsWindow(chain))
     return skip('window-too-small', 'The conversation does not fit the summariser’s window.')
-  const { instructions } = chain.context
-  const prompt = summaryPrompt({ ...taskOf(chain), instructions, remark: chain.remark })
-  const marker = chain.drops > 0 ? TRUNCATION_MARKER : null
-  return madeDirect(chain, {
+  return directAttempt(chain, {
     entries: chain.material,
-    prompt,
-    marker,
-    rung: chain.drops > 0 ? 3 : 2,
+    task: { remark: chain.remark },
+    marker: hasDropped ? TRUNCATION_MARKER : null,
+    rung: hasDropped ? 3 : 2,
     part: null,
   })
 }
+
+const PART_MARKER = '[earlier parts of this conversation are summarised apart]'
 
 export function partAsk(chain: Chain): Made<DirectAsk> {
   const { parts } = chain
   const entries = parts?.parts[parts.asked]
   if (parts === null || entries === undefined) return skip('no-part', 'No part is left to be summarised.')
   const part = { number: parts.asked + 1, of: parts.parts.length }
-  const { instructions } = chain.context
-  const prompt = summaryPrompt({ ...taskOf(chain), instructions, ...(part.of > 1 ? { part } : {}) })
+  const task = part.of > 1 ? { part } : {}
   const { outputTokens } = parts
-  return madeDirect(chain, { entries, prompt, marker: PART_MARKER, rung: 3, part, outputTokens })
+  return directAttempt(chain, { entries, task, marker: PART_MARKER, rung: 3, part, outputTokens })
 }
 
+/** The summaries of the parts, to be made into one. */
 export function joinAsk(chain: Chain): Made<DirectAsk> {
   const summaries = chain.parts?.summaries ?? []
   if (summaries.length < 2) return skip('no-part', 'There are no two parts to put together.')
-  const told = summaries.map((summary, index) => `Part ${index + 1} of ${summaries.length}.\n${summary}`)
-  const entries = [{ record: metaRecord('summaries-of-parts', told.join('\n\n')), index: -1 }]
-  const { instructions } = chain.context
-  const prompt = summaryPrompt({ ...taskOf(chain), instructions, joins: true })
-  return madeDirect(chain, { entries, prompt, marker: null, rung: 3, part: 'join' })
+  const texts = summaries.map((summary, index) => `Part ${index + 1} of ${summaries.length}.\n${summary}`)
+  const entries = [{ record: metaRecord('summaries-of-parts', texts.join('\n\n')), index: -1 }]
+  return directAttempt(chain, { entries, task: { joins: true }, marker: null, rung: 3, part: 'join' })
 }
 
-interface DirectParts {
-  readonly entries: readonly Entry[]
-  readonly prompt: string
-  readonly marker: string | null
-  readonly rung: 2 | 3
-  readonly part: DirectAsk['part']
-  readonly outputTokens?: number
-}
-
-function madeDirect(chain: Chain, { rung, part, ...input }: DirectParts): DirectAsk {
-  const { tools } = chain.context
-  const made = prepareInput({ ...input, summariser: summariserOf(chain), tools, asText: chain.asText })
-  return { kind: 'direct', rung, part, dropped: chain.covered.length, deadlines: deadlinesOf(chain), ...made }
+function directAttempt(
+  chain: Chain,
+  {
+    rung,
+    part,
+    task,
+    ...input
+  }: Pick<DirectAsk, 'part'> & {
+    readonly rung: 2 | 3
+    readonly task: Partial<SummaryTask>
+    readonly entries: readonly Entry[]
+    readonly marker: string | null
+    readonly outputTokens?: number
+  },
+): DirectAsk {
+  const { tools, instructions } = chain.context
+  const prompt = summaryPrompt({ ...taskOf(chain), instructions, ...task })
+  const summariser = summariserOf(chain)
+  const request = prepareInput({ ...input, prompt, summariser, tools, asText: chain.asText })
+  const deadlines = attemptDeadlines(chain)
+  return { kind: 'direct', rung, part, dropped: chain.covered.length, deadlines, ...request }
 }
 
 export function localAsk(chain: Chain): Made<LocalAsk> {
   const { policy, span } = chain.context
   if (policy.chain.local === 'never') return skip('off', 'A summary without a model is forbidden by policy.')
-  const share = Math.ceil((replacedTokens(chain) * policy.maximumPercentOfReplaced) / 100) - 1
+  const share = Math.ceil((tokensIn(chain, span.summarised) * policy.maximumPercentOfReplaced) / 100) - 1
   const maximumTokens = Math.max(0, Math.min(share, chain.context.largestSummary ?? share))
-  return { kind: 'local', rung: 4, entries: span.summarised, maximumTokens, deadlines: deadlinesOf(chain) }
+  const deadlines = attemptDeadlines(chain)
+  return { kind: 'local', rung: 4, entries: span.summarised, maximumTokens, deadlines }
 }
 
-export function replacedTokens(chain: Chain): number {
-  return tokensIn(chain, chain.context.span.summarised)
+function skip(reason: string, message: string): { readonly skip: string; readonly message: string } {
+  return { skip: reason, message }
 }
 
-/** Tokens of the summariser's window that are left for the conversation; null where the window is not known. */
-export function roomFor(chain: Chain, answer: number = answerTokens(summariserOf(chain))): number | null {
-  const { tokensOfText, instructions } = chain.context
-  if (chain.window === null) return null
-  const task = `${SUMMARISER_SYSTEM_PROMPT}\n${summaryPrompt({ ...taskOf(chain), instructions })}`
-  return chain.window - answer - tokensOfText(task)
-}
-
-function fits(chain: Chain): boolean {
-  const room = roomFor(chain)
-  return room === null || tokensIn(chain, chain.material) <= room
-}
-
-/** The task without anybody's wishes: what comes back where a model echoes it. */
-export function taskOf({ context: { span } }: Chain): SummaryTask {
-  const { form } = span
-  return form === 'from' ? { form, beginsWith: beginningOf(span.summarised) } : { form }
-}
-
-const BEGINNING = 120
-
-function beginningOf(entries: readonly Entry[]): string | null {
-  const first = entries.find(speaks)
-  if (first === undefined) return null
-  const said =
-    typedText(first.record) ??
-    partsOf(first)
-      .map(({ block }) => block.text)
-      .find(isString) ??
-    ''
-  const line = [...said.replace(/\s+/g, ' ').trim()].slice(0, BEGINNING).join('')
-  return line === '' ? null : line
-}
-
-function isString(value: unknown): value is string {
-  return typeof value === 'string'
-}
-
-function deadlinesOf({ context: { policy } }: Chain): AskDeadlines {
+function attemptDeadlines({ context: { policy } }: Chain): AskDeadlines {
   const { keepAliveSeconds, stallSeconds, attemptSeconds } = policy.waiting
   return {
     keepAliveMs: keepAliveSeconds * 1000,
@@ -207,67 +157,113 @@ function deadlinesOf({ context: { policy } }: Chain): AskDeadlines {
   }
 }
 
-function skip(reason: string, message: string): { readonly skip: string; readonly message: string } {
-  return { skip: reason, message }
+/** The task without custom instructions: also used to recognise an answer that only echoes it. */
+export function taskOf({ context: { span } }: Chain): SummaryTask {
+  const { form } = span
+  return form === 'from' ? { form, beginsWith: firstWords(span.summarised) } : { form }
 }
 
-// A conversation in parts, each sized to the window of the summariser: summarised one by one, then together. What
-// fits into no part is handed back for the local extractor to cover.
+const FIRST_WORDS_CHARACTERS = 120
 
-interface PartRoom {
-  /** Tokens of input and output together that the summariser can take, the prompt aside. */
-  readonly tokens: number
-  /** Tokens that a summary may take at most. */
-  readonly outputTokens: number
-  readonly tokensOf: (entry: Entry) => number
+function firstWords(entries: readonly Entry[]): string | null {
+  const first = entries.find(hasRole)
+  if (first === undefined) return null
+  const texts = [typedText(first.record), ...partsOf(first).map(({ block }) => block.text)]
+  const text = texts.find((value) => typeof value === 'string') ?? ''
+  const line = [...text.replace(/\s+/g, ' ').trim()].slice(0, FIRST_WORDS_CHARACTERS).join('')
+  return line === '' ? null : line
 }
 
-interface Parts {
-  readonly parts: readonly (readonly Entry[])[]
-  /** Rounds too large for any part, and the oldest ones where there would be too many parts. */
-  readonly covered: readonly Entry[]
-  /** Tokens that the summary of one part may take, so that all of them fit together. */
-  readonly outputTokens: number
+/** What the answer to an attempt is checked against. */
+export function acceptRules(chain: Chain, ask: Ask): AcceptRules {
+  const { policy, tokensOfText, span } = chain.context
+  const part = numberedPart(ask)
+  const replaced = part === null ? span.summarised : (chain.parts?.parts[part.number - 1] ?? [])
+  const joins = ask.kind === 'direct' && ask.part === 'join'
+  const task = { ...taskOf(chain), ...(part === null ? {} : { part }), joins }
+  return {
+    prompt: summaryPrompt({ ...task, analysis: ask.kind !== 'block' }),
+    replacedTokens: tokensIn(chain, replaced),
+    maximumPercent: policy.maximumPercentOfReplaced,
+    tokensOf: tokensOfText,
+  }
 }
 
-/** Parts at most: beyond that the oldest are covered without a model. */
+/** Which part a direct call is about; null for the whole and for joining the parts. */
+export function numberedPart(ask: Ask): Exclude<DirectAsk['part'], 'join'> {
+  return ask.kind === 'direct' && ask.part !== 'join' ? ask.part : null
+}
+
+// Sizes, and which entries and which model an attempt is about.
+
+/** Tokens of the summarizer's window left for the conversation; null if the window is unknown. */
+export function roomFor(chain: Chain, answer: number = answerTokens(summariserOf(chain))): number | null {
+  const { tokensOfText, instructions } = chain.context
+  if (chain.window === null) return null
+  const task = `${SUMMARISER_SYSTEM_PROMPT}\n${summaryPrompt({ ...taskOf(chain), instructions })}`
+  return chain.window - answer - tokensOfText(task)
+}
+
+/** Also true if the window is unknown. */
+export function fitsWindow(chain: Chain): boolean {
+  const room = roomFor(chain)
+  return room === null || tokensIn(chain, chain.material) <= room
+}
+
+export function tokensIn({ context }: Chain, entries: readonly Entry[]): number {
+  return entries.reduce((sum, entry) => sum + context.tokensOf(entry), 0)
+}
+
+export function summariserOf({ context, usesOwn }: Chain): Summariser {
+  return usesOwn ? context.own : context.direct
+}
+
+/** The entries that the summary replaces; the others are sent for context only and stay in the conversation. */
+export function summarisedOf({ context }: Chain, entries: readonly Entry[]): readonly Entry[] {
+  const uuids = new Set(entries.map((entry) => entry.record.uuid))
+  return context.span.summarised.filter((entry) => uuids.has(entry.record.uuid))
+}
+
+// Parts: a conversation too long for the summarizer's window is summarised part by part, then the summaries are joined.
+
+/** With more parts than this, the oldest ones get a local summary. */
 export const MOST_PARTS = 8
-/** A summary of a part below this says nothing. */
-const LEAST_OUTPUT = 400
+/** A part's summary needs at least this many tokens to be useful. */
+const MIN_OUTPUT_TOKENS = 400
 
-/** Null where the window is too small for even two parts to be put together. */
-export function splitParts(entries: readonly Entry[], room: PartRoom): Parts | null {
-  const most = Math.min(MOST_PARTS, Math.floor(room.tokens / LEAST_OUTPUT) - 2)
+/**
+ * Splits entries into parts of whole rounds that fit the window. `tokens`: input and output together, without the
+ * prompt. `covered`: rounds too large for any part, and the oldest ones beyond `MOST_PARTS`. `outputTokens`: limit
+ * of one part's summary, so that all summaries fit together. Null if the window is too small for two parts.
+ */
+export function splitParts(
+  entries: readonly Entry[],
+  room: {
+    readonly tokens: number
+    readonly outputTokens: number
+    readonly tokensOf: (entry: Entry) => number
+  },
+) {
+  const most = Math.min(MOST_PARTS, Math.floor(room.tokens / MIN_OUTPUT_TOKENS) - 2)
   if (most < 2) return null
   const outputTokens = Math.min(room.outputTokens, Math.floor(room.tokens / (most + 2)))
-  const each = room.tokens - outputTokens
-  const { groups, tooLarge } = grouped(roundsOfEntries(entries), each, room.tokensOf)
-  const shown = groups.slice(-most)
-  if (shown.length === 0) return null
-  const inParts = new Set(shown.flat())
-  const covered =
-    tooLarge.length + groups.length > shown.length ? entries.filter((entry) => !inParts.has(entry)) : []
-  return { parts: shown, covered, outputTokens }
+  const parts = groupRounds(entries, room.tokens - outputTokens, room.tokensOf).slice(-most)
+  if (parts.length === 0) return null
+  const inParts = new Set(parts.flat())
+  return { parts, covered: entries.filter((entry) => !inParts.has(entry)), outputTokens }
 }
 
-interface Grouped {
-  readonly groups: readonly (readonly Entry[])[]
-  readonly tooLarge: readonly (readonly Entry[])[]
-}
-
-/** As many whole rounds as fit. One that is too large ends a group: what comes after it is another part. */
-function grouped(
-  rounds: readonly (readonly Entry[])[],
+/** As many whole rounds to a group as fit. A round too large for any group is left out and ends the group before it. */
+function groupRounds(
+  entries: readonly Entry[],
   each: number,
   tokensOf: (entry: Entry) => number,
-): Grouped {
+): readonly (readonly Entry[])[] {
   const groups: Entry[][] = []
-  const tooLarge: (readonly Entry[])[] = []
   let used = Number.POSITIVE_INFINITY
-  for (const round of rounds) {
+  for (const round of roundsOfEntries(entries)) {
     const tokens = round.reduce((sum, entry) => sum + tokensOf(entry), 0)
     if (tokens > each) {
-      tooLarge.push(round)
       used = Number.POSITIVE_INFINITY
     } else if (used + tokens > each) {
       groups.push([...round])
@@ -277,5 +273,5 @@ function grouped(
       used += tokens
     }
   }
-  return { groups, tooLarge }
+  return groups
 }

@@ -1,4 +1,4 @@
-/** What the chain of asking is told, what it asks for, and how it ends: plain data, for the engine to act upon. */
+/** Types of the attempts at a summary: what they are made from, what each asks for, how they end. Plain data. */
 
 import type { Entry } from '../context/entry.ts'
 import type { ApiMessage } from '../context/payload.ts'
@@ -13,40 +13,40 @@ import type { DirectInput, Summariser } from './summary-input.ts'
 export interface ChainContext {
   readonly span: Span
   readonly policy: CompactPolicy
-  /** Composed and bounded; null where nobody wants anything. */
+  /** Composed and within their limit; null if there are none. */
   readonly instructions: string | null
-  /** The conversation's own model: what a block and a fork are asked of. */
+  /** The conversation's own model: it writes a compaction block and answers a fork. */
   readonly own: Summariser
-  /** Who is asked by a call of its own; may be the same. */
+  /** The model of direct calls; may be the same one. */
   readonly direct: Summariser
-  /** The request that a fork would go on from; null where there is none to fork. */
+  /** The request a fork would extend; null if no request has been sent. */
   readonly parent: { readonly tokens: number } | null
-  /** Whether the parent's cache is still there to be read. */
+  /** The parent's cache entry is still alive. */
   readonly isWarm: boolean
-  /** Tokens of the conversation with nothing cleared by the provider: what a block's request would carry. */
+  /** Tokens of the conversation without provider-side clearing: the size of a compaction block's request. */
   readonly unclearedTokens: number
   readonly tools: readonly JsonObject[]
-  /** Tokens that a summary without a model may have at most, where one of another size has proved too large. */
+  /** Maximum tokens of a local summary, set after a larger one proved too large. */
   readonly largestSummary?: number
-  /** Tokens as they are expected to come out, calibrated. */
+  /** Expected tokens, calibrated by reported usage. */
   readonly tokensOf: (entry: Entry) => number
   readonly tokensOfText: (text: string) => number
 }
 
 export interface AskDeadlines {
   readonly keepAliveMs: number
-  /** With nothing arriving for so long an attempt has failed. */
+  /** The attempt fails if nothing arrives for this long. */
   readonly stallMs: number
   readonly attemptMs: number
 }
 
 interface AskBase {
-  /** 0 block, 1 fork, 2 a call of its own, 3 the same with less or in parts, 4 without a model. */
+  /** 0 compaction block, 1 fork, 2 direct call, 3 direct call with less input or in parts, 4 local summary. */
   readonly rung: 0 | 1 | 2 | 3 | 4
   readonly deadlines: AskDeadlines
 }
 
-/** The provider's own summary: what the parent sent, up to and with `through`, and `compaction` with these instructions. */
+/** The provider's own summary: the parent's messages up to and including `through`, with `compaction` and these instructions. */
 export interface BlockAsk extends AskBase {
   readonly kind: 'block'
   readonly instructions: string
@@ -54,7 +54,7 @@ export interface BlockAsk extends AskBase {
   readonly through: string
 }
 
-/** What the parent sent and this one message. For `up_to` only as far as `through`; null: all of it. */
+/** The parent's request and this one message. `through`: last record to include (`up_to`); null for all of them. */
 export interface ForkAsk extends AskBase {
   readonly kind: 'fork'
   readonly message: ApiMessage
@@ -63,12 +63,12 @@ export interface ForkAsk extends AskBase {
 
 export interface DirectAsk extends AskBase, DirectInput {
   readonly kind: 'direct'
-  /** Summarised records that this call is not shown. */
+  /** Summarised records that this call does not contain. */
   readonly dropped: number
   readonly part: { readonly number: number; readonly of: number } | 'join' | null
 }
 
-/** The summary that needs no model, of these entries and below this size. */
+/** A summary without a model, of these entries and at most this size. */
 export interface LocalAsk extends AskBase {
   readonly kind: 'local'
   readonly entries: readonly Entry[]
@@ -77,7 +77,7 @@ export interface LocalAsk extends AskBase {
 
 export type Ask = BlockAsk | ForkAsk | DirectAsk | LocalAsk
 
-/** Why a call gave no answer. A `Failure` of the engine is one. */
+/** Why a call brought no response. The engine's `Failure` fits. */
 export interface AskFailure {
   readonly kind: string
   readonly message: string
@@ -87,18 +87,18 @@ export interface AskFailure {
 export type AskOutcome =
   | { readonly kind: 'answer'; readonly content: readonly Block[]; readonly stopReason: string | null }
   | { readonly kind: 'failure'; readonly failure: AskFailure }
-  /** Nothing arrived for too long, or it took too long in all. */
+  /** A deadline passed. */
   | { readonly kind: 'stalled'; readonly message: string }
-  /** The engine could not make the request: no parent, a fork refused. */
+  /** The request could not be built: there is no parent, or the fork was refused. */
   | { readonly kind: 'unavailable'; readonly message: string }
   /** The text of a local summary. */
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'aborted' }
 
-/** What is written into the boundary and told in events. */
+/** Stored in the boundary and reported in events. */
 export type FallbackReason = 'no_summary' | 'api_error' | 'prompt_too_long'
 
-/** One rung tried or passed over, and why. */
+/** One attempt that was made or skipped, and why it ended as it did. */
 export interface ChainStep {
   readonly rung: Ask['rung']
   readonly kind: Ask['kind']
@@ -110,83 +110,65 @@ export interface ChainStep {
 interface DoneBase {
   readonly done: true
   readonly trace: readonly ChainStep[]
-  /** Calls to a model that were made. */
+  /** Model calls made. */
   readonly calls: number
-  /** Of the last call that brought no summary; null where none failed. */
+  /** Why the last call without a summary failed; null if none did. */
   readonly fallbackReason: FallbackReason | null
 }
 
 export interface ChainSummary extends DoneBase {
   readonly ok: true
   readonly summarizer: Extract<CompactMetadata['summarizer'], 'model' | 'block' | 'local'>
-  /** Headed `Summary:`; a block's text as the provider gave it. */
+  /** Headed `Summary:`; a block's text as the provider returned it. */
   readonly summary: string
   /** To be stored and sent back byte for byte. */
   readonly block: Block | null
-  /** Summarised records that no model was shown: the local extractor covers them, in front of the summary. */
+  /** Summarised records that no model saw: a local summary of them goes in front of this one. */
   readonly covered: readonly Entry[]
 }
 
 export interface ChainFailure extends DoneBase {
   readonly ok: false
-  /** Aborted by the person: nothing changed, and no error. */
+  /** The user aborted: nothing has changed, and this is not an error. */
   readonly aborted: boolean
   readonly message: string
 }
 
 export type Done = ChainSummary | ChainFailure
 
-// The chain of asking between two answers.
-
-interface PartsState {
-  readonly parts: readonly (readonly Entry[])[]
-  /** Parts that have been asked about. */
-  readonly asked: number
-  readonly summaries: readonly string[]
-  readonly outputTokens: number
-}
-
+/** What is tried now. `together`: the summaries of the parts are used without joining them. */
 export type Stage = 'block' | 'fork' | 'direct' | 'parts' | 'join' | 'together' | 'local' | 'failed'
 
+/** State between two attempts; every update returns a new value. */
 export interface Chain {
   readonly context: ChainContext
   readonly stage: Stage
   readonly next: Ask | Done
-  /** What a call of its own shows, stripped; shorter with each drop. */
+  /** Input of a direct call, stripped; gets shorter with each drop. */
   readonly material: readonly Entry[]
-  /** Summarised entries that no model will have been shown. */
+  /** Summarised entries that no model will have seen. */
   readonly covered: readonly Entry[]
-  /** Window of the summariser, in tokens, as stated or as an overflow told. */
+  /** The summarizer's context window in tokens, as configured or as learnt from an overflow. */
   readonly window: number | null
-  /** Calls of its own made so far that were no answer to an overflow. */
+  /** Direct calls so far, not counting retries after an overflow. */
   readonly attempts: number
   readonly drops: number
-  readonly parts: PartsState | null
+  readonly parts: {
+    readonly parts: readonly (readonly Entry[])[]
+    /** Number of parts already sent. */
+    readonly asked: number
+    readonly summaries: readonly string[]
+    readonly outputTokens: number
+  } | null
+  /** Tool calls and results are sent as text. */
   readonly asText: boolean
-  /** The conversation's own model in place of the one that was set. */
+  /** The conversation's own model replaces the configured one. */
   readonly usesOwn: boolean
   /** What was wrong with the last answer, for the next prompt. */
   readonly remark: string | null
   readonly calls: number
+  /** Keys of the requests already made. */
   readonly asked: readonly string[]
   readonly trace: readonly ChainStep[]
   readonly fallbackReason: FallbackReason | null
-}
-
-/** Entries of `entries` that the summary is to stand for: others are shown for context and stay in the view. */
-export function summarisedOf(chain: Pick<Chain, 'context'>, entries: readonly Entry[]): readonly Entry[] {
-  const gone = new Set(entries.map((entry) => entry.record.uuid))
-  return chain.context.span.summarised.filter((entry) => gone.has(entry.record.uuid))
-}
-
-export function tokensIn(chain: Pick<Chain, 'context'>, entries: readonly Entry[]): number {
-  return entries.reduce((sum, entry) => sum + chain.context.tokensOf(entry), 0)
-}
-
-export function stepped(chain: Chain, step: ChainStep): Chain {
-  return { ...chain, trace: [...chain.trace, step] }
-}
-
-export function summariserOf({ context, usesOwn }: Chain): ChainContext['direct'] {
-  return usesOwn ? context.own : context.direct
 }

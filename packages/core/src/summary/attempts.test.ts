@@ -1,6 +1,6 @@
 import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { GOOD, contextOf, failure, longTalk, run, rungs, said, spanOf } from '../../test/summarize/asking.ts'
+import { contextOf, failure, GOOD, longTalk, run, rungs, said, spanOf } from '../../test/summarize/asking.ts'
 import type { AskOutcome, DirectAsk } from './attempt.ts'
 
 const binding = {

@@ -1,15 +1,46 @@
 /**
- * The chain of asking for a summary, from the way that keeps most to the one that cannot fail: the provider's own
- * block, a fork on the parent's cache, a call of its own, the same with less or in parts, no model at all. A pure
- * state machine: it says what to ask, is told what came of it, and never asks the same thing twice.
+ * The attempts at a summary, in order: the provider's compaction block, a fork that reads the parent's cache, a
+ * direct call, the same with less input or in parts, a local summary without a model. A pure state machine: it names
+ * the next attempt, takes its result, and never sends the same request twice.
  */
+
 import type { Payload } from '../context/payload.ts'
 import { type Block, blocksOf } from '../log/block.ts'
-import { type AcceptRules, SUMMARY_HEADING, type SummaryAnswer, acceptBlock, acceptSummary } from './accept-summary.ts'
-import { type Ask, type AskFailure, type AskOutcome, type Chain, type ChainContext, type ChainFailure, type ChainStep, type ChainSummary, type DirectAsk, type Done, type FallbackReason, type LocalAsk, type Stage, stepped, summarisedOf, summariserOf, tokensIn } from './attempt.ts'
-import { MOST_PARTS, type Made, blockAsk, directAsk, forkAsk, joinAsk, localAsk, partAsk, replacedTokens, roomFor, splitParts, taskOf } from './attempt-requests.ts'
+import { acceptBlock, acceptSummary, SUMMARY_HEADING } from './accept-summary.ts'
+import type {
+  Ask,
+  AskFailure,
+  AskOutcome,
+  Chain,
+  ChainContext,
+  ChainFailure,
+  ChainStep,
+  ChainSummary,
+  DirectAsk,
+  Done,
+  FallbackReason,
+  LocalAsk,
+  Stage,
+} from './attempt.ts'
+import {
+  acceptRules,
+  blockAsk,
+  directAsk,
+  fitsWindow,
+  forkAsk,
+  joinAsk,
+  localAsk,
+  type Made,
+  MOST_PARTS,
+  numberedPart,
+  partAsk,
+  roomFor,
+  splitParts,
+  summarisedOf,
+  summariserOf,
+  tokensIn,
+} from './attempt-requests.ts'
 import { answerTokens, dropHead, stripInput } from './summary-input.ts'
-import { summaryPrompt } from './summary-prompt.ts'
 
 export function startChain(context: ChainContext): Chain {
   const { policy, span, direct } = context
@@ -30,156 +61,110 @@ export function startChain(context: ChainContext): Chain {
     trace: [],
     fallbackReason: null,
   }
-  return settled({ ...chain, next: failed(chain) })
+  return advance({ ...chain, next: describeFailure(chain) })
 }
 
-/** What to ask now, or how it ended. */
+/** The attempt to make now, or the end. */
 export function nextAsk(chain: Chain): Ask | Done {
   return chain.next
 }
 
-/** The most calls to a model that one chain makes. */
+export function isDone(next: Ask | Done): next is Done {
+  return 'done' in next
+}
+
+/** Upper bound of the model calls made for one summary. */
 export function mostCalls({ chain, direct, headDrop }: ChainContext['policy']): number {
   if (chain.local === 'only') return 0
   const own = 1 + direct.retries + headDrop.retries
   return (chain.block ? 1 : 0) + (chain.fork ? 1 : 0) + own + MOST_PARTS + 1
 }
 
-/** The chain with what came of its ask. One that has ended stays as it is. */
+/** Records the result of the current attempt and moves on. Without effect after the end. */
 export function answered(chain: Chain, outcome: AskOutcome): Chain {
   const ask = chain.next
   if (isDone(ask)) return chain
   if (outcome.kind === 'aborted')
-    return { ...chain, next: { ...failed(chain), aborted: true, message: ABORTED } }
-  if (ask.kind === 'local') return afterLocal(chain, ask, outcome)
-  const told = judged(chain, ask, outcome)
-  if ('reason' in told) return settled(afterRefusal(chain, ask, told))
-  return accepted(stepped(chain, stepOf(ask, '')), ask, told)
+    return { ...chain, next: { ...describeFailure(chain), aborted: true, message: ABORTED } }
+  if (ask.kind === 'local') return recordLocalSummary(chain, ask, outcome)
+  const verdict = judgeOutcome(chain, ask, outcome)
+  if ('reason' in verdict) return advance(afterFailure(chain, ask, verdict))
+  const accepted = withStep(chain, ask, 'accepted', { reason: 'accepted', message: '' })
+  if (numberedPart(ask) !== null) return advance(withPartSummary(accepted, verdict.summary))
+  return finish(accepted, { summarizer: ask.kind === 'block' ? 'block' : 'model', ...verdict })
 }
 
 const ABORTED = 'The compaction was aborted; nothing has changed.'
 
-/**
- * The summary was good and the whole is still too large: the next rung is tried. `largest`: tokens that a summary may
- * have for the whole to fit.
- */
+/** For an accepted summary whose compacted context is too large. `largest`: tokens with which it would fit. */
 export function unfit(chain: Chain, message: string, largest?: number): Chain {
   if (!isDone(chain.next) || !chain.next.ok) return chain
-  const last = chain.trace.at(-1)
-  const rung = last?.rung ?? 4
-  const step: ChainStep = {
-    rung,
-    kind: last?.kind ?? 'local',
-    outcome: 'refused',
-    reason: 'above-target',
-    message,
-  }
+  const { rung, kind } = chain.trace.at(-1) ?? STEPS.local
   const stage: Stage = rung === 0 ? 'fork' : rung === 1 ? 'direct' : rung === 4 ? 'failed' : 'local'
   const context = largest === undefined ? chain.context : { ...chain.context, largestSummary: largest }
-  return settled({ ...stepped(chain, step), context, stage, fallbackReason: 'no_summary' })
+  const refused = withStep(chain, { rung, kind }, 'refused', { reason: 'above-target', message })
+  return advance({ ...refused, context, stage, fallbackReason: 'no_summary' })
 }
 
-interface Good {
-  readonly summary: string
-  readonly block: Block | null
+function recordLocalSummary(chain: Chain, ask: LocalAsk, outcome: AskOutcome): Chain {
+  const summary = outcome.kind === 'text' ? outcome.text.trim() : ''
+  if (summary !== '' && chain.context.tokensOfText(summary) <= ask.maximumTokens) {
+    const accepted = withStep(chain, ask, 'accepted', { reason: 'accepted', message: '' })
+    return finish({ ...accepted, covered: [] }, { summarizer: 'local', summary, block: null })
+  }
+  const why = summary === '' ? EMPTY_LOCAL : LARGE_LOCAL
+  return advance({ ...withStep(chain, ask, 'refused', why), stage: 'failed' })
 }
 
-function judged(chain: Chain, ask: Ask, outcome: AskOutcome): Good | Refusal {
-  if (outcome.kind === 'answer') return judgedAnswer(chain, ask, outcome)
+const EMPTY_LOCAL = { reason: 'no-text', message: 'The summary without a model is empty.' }
+const LARGE_LOCAL = {
+  reason: 'too-large',
+  message: 'The summary without a model is not smaller than what it would replace.',
+}
+
+interface Refusal {
+  readonly reason: string
+  readonly message: string
+  /** The call itself failed; otherwise its answer was refused. */
+  readonly failed: boolean
+  readonly gap?: AskFailure['gap']
+}
+
+function judgeOutcome(
+  chain: Chain,
+  ask: Ask,
+  outcome: AskOutcome,
+): { readonly summary: string; readonly block: Block | null } | Refusal {
+  if (outcome.kind === 'answer') {
+    const rules = acceptRules(chain, ask)
+    const verdict = ask.kind === 'block' ? acceptBlock(outcome, rules) : acceptSummary(outcome, rules)
+    if (!verdict.ok) return { reason: verdict.reason, message: verdict.message, failed: false }
+    return { summary: verdict.summary, block: verdict.block ?? null }
+  }
   if (outcome.kind === 'failure') {
     const { kind, message, gap } = outcome.failure
     return { reason: kind, message, failed: true, ...(gap === undefined ? {} : { gap }) }
   }
-  return {
-    reason: outcome.kind,
-    message: 'message' in outcome ? outcome.message : 'It was no answer.',
-    failed: true,
-  }
+  const message = 'message' in outcome ? outcome.message : 'It was no answer.'
+  return { reason: outcome.kind, message, failed: true }
 }
 
-function judgedAnswer(chain: Chain, ask: Ask, answer: SummaryAnswer): Good | Refusal {
-  const rules = rulesFor(chain, ask)
-  const verdict = ask.kind === 'block' ? acceptBlock(answer, rules) : acceptSummary(answer, rules)
-  if (!verdict.ok) return { reason: verdict.reason, message: verdict.message, failed: false }
-  return { summary: verdict.summary, block: verdict.block ?? null }
-}
-
-function accepted(chain: Chain, ask: Ask, good: Good): Chain {
-  const isPart = ask.kind === 'direct' && ask.part !== null && ask.part !== 'join'
-  if (isPart) return settled(partDone(chain, good.summary))
-  return { ...chain, next: ended(chain, { summarizer: ask.kind === 'block' ? 'block' : 'model', ...good }) }
-}
-
-function afterLocal(chain: Chain, ask: LocalAsk, outcome: AskOutcome): Chain {
-  const text = outcome.kind === 'text' ? outcome.text.trim() : ''
-  const isSmall = chain.context.tokensOfText(text) <= ask.maximumTokens
-  if (text !== '' && isSmall) {
-    const good = stepped({ ...chain, covered: [] }, stepOf(ask, ''))
-    return { ...good, next: ended(good, { summarizer: 'local', summary: text, block: null }) }
-  }
-  const message = text === '' ? EMPTY_LOCAL : LARGE_LOCAL
-  const step: ChainStep = {
-    rung: 4,
-    kind: 'local',
-    outcome: 'refused',
-    reason: text === '' ? 'no-text' : 'too-large',
-    message,
-  }
-  return settled({ ...stepped(chain, step), stage: 'failed' })
-}
-
-const EMPTY_LOCAL = 'The summary without a model is empty.'
-const LARGE_LOCAL = 'The summary without a model is not smaller than what it would replace.'
-
-function stepOf({ rung, kind }: Ask, message: string): ChainStep {
-  return { rung, kind, outcome: 'accepted', reason: 'accepted', message }
-}
-
-// From stage to stage of the chain, until there is something to ask or nothing left to try.
-
-export function isDone(next: Ask | Done): next is Done {
-  return 'done' in next
-}
-
-/** Goes on from stage to stage until there is something to ask, or nothing left. */
-export function settled(chain: Chain): Chain {
-  if (chain.stage === 'failed') return { ...chain, next: failed(chain) }
+/** Goes from stage to stage until there is an attempt to make, or nothing left to try. */
+function advance(chain: Chain): Chain {
+  if (chain.stage === 'failed') return { ...chain, next: describeFailure(chain) }
   if (chain.stage === 'together' || (chain.stage === 'join' && chain.parts?.summaries.length === 1))
-    return unjoined(chain)
-  const made = MAKERS[chain.stage](chain)
-  if ('skip' in made) return settled(skipped(chain, made))
-  if (chain.drops > 0 && isSame(chain.next, made)) return settled(withLessStill(chain))
-  const key = keyOf(chain, made)
-  if (chain.asked.includes(key)) return settled(skipped(chain, ASKED_BEFORE))
+    return finishWithParts(chain)
+  const made = REQUESTS[chain.stage](chain)
+  if ('skip' in made) return advance(skipStage(chain, made))
+  if (chain.drops > 0 && isSameRequest(chain.next, made))
+    return advance(dropRounds({ ...chain, drops: chain.drops - 1 }, null))
+  const key = requestKey(chain, made)
+  if (chain.asked.includes(key)) return advance(skipStage(chain, ASKED_BEFORE))
   const calls = chain.calls + (made.kind === 'local' ? 0 : 1)
   return { ...chain, next: made, calls, asked: [...chain.asked, key] }
 }
 
-/** A retry after a drop that would send what has just failed. */
-function isSame(before: Ask | Done, ask: Ask): boolean {
-  if (isDone(before) || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
-  return saying(before.payload) === saying(ask.payload)
-}
-
-/** A string and one text block say the same. */
-function saying({ model, messages }: Payload): string {
-  return JSON.stringify([model, messages.map(({ role, content }) => [role, blocksOf(content)])])
-}
-
-const ASKED_BEFORE = { skip: 'asked-before', message: 'It was asked before.' }
-
-/** One part alone, or several that nobody put together: the summary all the same, if it is small enough. */
-function unjoined(chain: Chain): Chain {
-  const summary = together(chain)
-  const { policy, tokensOfText } = chain.context
-  const isSmall = tokensOfText(summary) * 100 < replacedTokens(chain) * policy.maximumPercentOfReplaced
-  if (!isSmall) return settled({ ...chain, stage: 'local' })
-  return { ...chain, next: ended(chain, { summarizer: 'model', summary, block: null }) }
-}
-
-type Asking = Exclude<Stage, 'failed' | 'together'>
-
-const MAKERS: Readonly<Record<Asking, (chain: Chain) => Made<Ask>>> = {
+const REQUESTS: Readonly<Record<Exclude<Stage, 'failed' | 'together'>, (chain: Chain) => Made<Ask>>> = {
   block: blockAsk,
   fork: forkAsk,
   direct: directAsk,
@@ -188,7 +173,7 @@ const MAKERS: Readonly<Record<Asking, (chain: Chain) => Made<Ask>>> = {
   local: localAsk,
 }
 
-const RUNGS: Readonly<Record<Stage, Pick<ChainStep, 'rung' | 'kind'> & { readonly after: Stage }>> = {
+const STEPS: Readonly<Record<Stage, Pick<ChainStep, 'rung' | 'kind'> & { readonly after: Stage }>> = {
   block: { rung: 0, kind: 'block', after: 'fork' },
   fork: { rung: 1, kind: 'fork', after: 'direct' },
   direct: { rung: 2, kind: 'direct', after: 'local' },
@@ -199,61 +184,98 @@ const RUNGS: Readonly<Record<Stage, Pick<ChainStep, 'rung' | 'kind'> & { readonl
   failed: { rung: 4, kind: 'local', after: 'failed' },
 }
 
-function skipped(
+const ASKED_BEFORE = { skip: 'asked-before', message: 'It was asked before.' }
+
+function skipStage(chain: Chain, why: { readonly skip: string; readonly message: string }): Chain {
+  const step = STEPS[chain.stage]
+  const next = withStep(chain, step, 'skipped', { reason: why.skip, message: why.message })
+  if (chain.stage !== 'direct' || why.skip !== 'window-too-small') return { ...next, stage: step.after }
+  return splitIntoParts({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
+}
+
+/** The same key means the same request. */
+function requestKey(chain: Chain, ask: Ask): string {
+  if (ask.kind !== 'direct') return ask.kind
+  const { model } = summariserOf(chain)
+  return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.material.length, chain.drops])
+}
+
+/** A retry after a drop would send the request that has just failed: the dropped rounds had no visible content. */
+function isSameRequest(before: Ask | Done, ask: Ask): boolean {
+  if (isDone(before) || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
+  return comparableText(before.payload) === comparableText(ask.payload)
+}
+
+/** A string and one text block count as equal. */
+function comparableText({ model, messages }: Payload): string {
+  return JSON.stringify([model, messages.map(({ role, content }) => [role, blocksOf(content)])])
+}
+
+/** One part alone, or several that could not be joined: used as they are if small enough. */
+function finishWithParts(chain: Chain): Chain {
+  const { policy, tokensOfText, span } = chain.context
+  const bodies = (chain.parts?.summaries ?? []).map((text) => text.replace(SUMMARY_HEADING, '').trim())
+  const parts = bodies.map((body, index) =>
+    bodies.length === 1 ? body : `Part ${index + 1} of ${bodies.length}, oldest first:\n${body}`,
+  )
+  const summary = `${SUMMARY_HEADING}\n${parts.join('\n\n')}`
+  const limit = tokensIn(chain, span.summarised) * policy.maximumPercentOfReplaced
+  if (tokensOfText(summary) * 100 >= limit) return advance({ ...chain, stage: 'local' })
+  return finish(chain, { summarizer: 'model', summary, block: null })
+}
+
+function finish(chain: Chain, summary: Pick<ChainSummary, 'summarizer' | 'summary' | 'block'>): Chain {
+  const { trace, calls, fallbackReason, covered } = chain
+  return { ...chain, next: { done: true, ok: true, ...summary, covered, trace, calls, fallbackReason } }
+}
+
+function describeFailure({ trace, calls, fallbackReason }: Omit<Chain, 'next'>): ChainFailure {
+  const last = trace.findLast((step) => step.outcome !== 'skipped') ?? trace.at(-1)
+  const message = `No summary could be made. ${last?.message ?? ''} Rewind a few messages and compact again, or allow the summary without a model (compact.chain.local).`
+  return { done: true, ok: false, aborted: false, message, trace, calls, fallbackReason }
+}
+
+function withStep(
   chain: Chain,
-  { skip, message }: { readonly skip: string; readonly message: string },
+  { rung, kind }: Pick<ChainStep, 'rung' | 'kind'>,
+  outcome: ChainStep['outcome'],
+  { reason, message }: Pick<ChainStep, 'reason' | 'message'>,
 ): Chain {
-  const { rung, kind, after } = RUNGS[chain.stage]
-  const next = stepped(chain, { rung, kind, outcome: 'skipped', reason: skip, message })
-  if (chain.stage !== 'direct' || skip !== 'window-too-small') return { ...next, stage: after }
-  return inParts({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
+  return { ...chain, trace: [...chain.trace, { rung, kind, outcome, reason, message }] }
 }
 
-// After an answer that was no summary: what to do otherwise, for no request is sent twice.
+// After an attempt without a summary: what to change for the next one.
 
-export interface Refusal {
-  readonly reason: string
-  readonly message: string
-  /** The call itself failed; otherwise its answer was refused. */
-  readonly failed: boolean
-  readonly gap?: AskFailure['gap']
+function afterFailure(chain: Chain, ask: Ask, refusal: Refusal): Chain {
+  const next = withFailedStep(chain, ask, refusal)
+  if (ask.kind === 'block') return { ...next, stage: 'fork' }
+  if (ask.kind === 'direct' && ask.part !== null) return afterPartFailure(next, ask.part, refusal)
+  if (isOverflow(refusal)) return afterOverflow(next, refusal.gap)
+  return ask.kind === 'fork' ? { ...next, stage: 'direct' } : retryDirect(next, refusal)
 }
 
-export function afterRefusal(chain: Chain, ask: Ask, refusal: Refusal): Chain {
-  const told = recorded(chain, ask, refusal)
-  if (ask.kind === 'block') return { ...told, stage: 'fork' }
-  if (ask.kind === 'direct' && ask.part !== null) return afterPart(told, ask.part, refusal)
-  if (isOverflow(refusal)) return afterOverflow(told, refusal.gap)
-  return ask.kind === 'fork' ? { ...told, stage: 'direct' } : retried(told, refusal)
-}
-
-/** A request that could not be made is no call, and a fork or block that could not is no failure either. */
-function recorded(chain: Chain, { rung, kind }: Ask, refusal: Refusal): Chain {
-  const { reason, message } = refusal
-  const unmade = reason === 'unavailable'
-  const outcome = unmade ? 'skipped' : refusal.failed ? 'failed' : 'refused'
-  const step: ChainStep = { rung, kind, outcome, reason, message }
-  const next = { ...stepped(chain, step), calls: chain.calls - (unmade ? 1 : 0) }
-  return unmade && kind !== 'direct' ? next : { ...next, fallbackReason: fallbackOf(refusal) }
-}
-
-function fallbackOf(refusal: Refusal): FallbackReason {
-  if (isOverflow(refusal)) return 'prompt_too_long'
-  return refusal.failed ? 'api_error' : 'no_summary'
+/** A request that could not be built does not count as a call; for a fork or a block it is not a failure either. */
+function withFailedStep(chain: Chain, ask: Ask, refusal: Refusal): Chain {
+  const isUnavailable = refusal.reason === 'unavailable'
+  const outcome = isUnavailable ? 'skipped' : refusal.failed ? 'failed' : 'refused'
+  const next = { ...withStep(chain, ask, outcome, refusal), calls: chain.calls - (isUnavailable ? 1 : 0) }
+  if (isUnavailable && ask.kind !== 'direct') return next
+  const otherReason: FallbackReason = refusal.failed ? 'api_error' : 'no_summary'
+  return { ...next, fallbackReason: isOverflow(refusal) ? 'prompt_too_long' : otherReason }
 }
 
 function isOverflow({ reason, failed }: Refusal): boolean {
   return failed ? reason === 'overflow' || reason === 'too-large' : reason === 'window-full'
 }
 
-/** The same call would fail the same way, whatever it says. */
-const HOPELESS: ReadonlySet<string> = new Set(['auth', 'billing', 'permission', 'not-found'])
+/** Failures that any other call to the same model would meet as well. */
+const PERMANENT: ReadonlySet<string> = new Set(['auth', 'billing', 'permission', 'not-found'])
 
-function isHopeless({ reason, failed }: Refusal): boolean {
-  return failed && HOPELESS.has(reason)
+function isPermanent({ reason, failed }: Refusal): boolean {
+  return failed && PERMANENT.has(reason)
 }
 
-/** What asks for the answer to be given otherwise; from the second time on it is asked without tools anyway. */
+/** Reasons for sending tool calls as text in the first retry already; later retries always do. */
 const WITHOUT_TOOLS: ReadonlySet<string> = new Set([
   'tool-call',
   'tool-protocol',
@@ -262,13 +284,13 @@ const WITHOUT_TOOLS: ReadonlySet<string> = new Set([
   'unavailable',
 ])
 
-function retried(chain: Chain, refusal: Refusal): Chain {
+function retryDirect(chain: Chain, refusal: Refusal): Chain {
   const { own, direct, policy } = chain.context
   const attempts = chain.attempts + 1
   const canSwitch = !chain.usesOwn && own.model !== direct.model
-  if (attempts > policy.direct.retries || (isHopeless(refusal) && !canSwitch))
+  if (attempts > policy.direct.retries || (isPermanent(refusal) && !canSwitch))
     return { ...chain, stage: 'local' }
-  const switched = isHopeless(refusal) ? { usesOwn: true, window: own.window } : {}
+  const switched = isPermanent(refusal) ? { usesOwn: true, window: own.window } : {}
   const asText = chain.asText || attempts > 1 || WITHOUT_TOOLS.has(refusal.reason)
   return { ...chain, ...switched, stage: 'direct', attempts, asText, remark: remarkOn(refusal, attempts) }
 }
@@ -281,151 +303,76 @@ function remarkOn({ reason, message, failed }: Refusal, attempts: number): strin
   return `${start} The answer before it could not be used: ${message}`
 }
 
-function afterPart(chain: Chain, part: NonNullable<DirectAsk['part']>, refusal: Refusal): Chain {
+function afterPartFailure(chain: Chain, part: NonNullable<DirectAsk['part']>, refusal: Refusal): Chain {
   if (part === 'join') return { ...chain, stage: 'together' }
+  if (isPermanent(refusal)) return { ...withPartSummary(chain, null), stage: 'local' }
   const shown = chain.parts?.parts[part.number - 1] ?? []
-  const next = partDone(chain, null)
-  const covered = [...chain.covered, ...summarisedOf(chain, shown)]
-  return isHopeless(refusal) ? { ...next, stage: 'local' } : { ...next, covered }
+  return { ...withPartSummary(chain, null), covered: [...chain.covered, ...summarisedOf(chain, shown)] }
 }
 
-/** On to the next part, or to putting them together. */
-export function partDone(chain: Chain, summary: string | null): Chain {
-  const { parts } = chain
-  if (parts === null) return { ...chain, stage: 'local' }
-  const summaries = summary === null ? parts.summaries : [...parts.summaries, summary]
-  const told = { ...parts, asked: parts.asked + 1, summaries }
-  return { ...chain, parts: told, stage: told.asked < told.parts.length ? 'parts' : 'join' }
+/** Moves to the next part, or to joining the summaries after the last one. */
+function withPartSummary(chain: Chain, summary: string | null): Chain {
+  if (chain.parts === null) return { ...chain, stage: 'local' }
+  const summaries = summary === null ? chain.parts.summaries : [...chain.parts.summaries, summary]
+  const parts = { ...chain.parts, asked: chain.parts.asked + 1, summaries }
+  return { ...chain, parts, stage: parts.asked < parts.parts.length ? 'parts' : 'join' }
 }
 
-// After a prompt that was too long: less of the head, or parts where the window is known to be far too small.
-
-/** The chain with what to try next. */
+/** Drops rounds from the head, or splits into parts if the window proved far too small. */
 function afterOverflow(chain: Chain, gap: AskFailure['gap']): Chain {
-  const { policy } = chain.context
-  const learnt = gap?.limit !== undefined && gap.limit > 0 ? { ...chain, window: gap.limit } : chain
+  const { policy, own, direct, span } = chain.context
   const isFork = chain.stage === 'fork'
-  // Another model has another window: what the conversation's own said is nothing to it.
-  if (isFork && chain.context.direct.model !== chain.context.own.model) return { ...chain, stage: 'direct' }
-  const saved = isFork ? savedByStripping(chain) : 0
+  // The direct call goes to another model with another window: this overflow says nothing about it.
+  if (isFork && direct.model !== own.model) return { ...chain, stage: 'direct' }
+  const tokens = tokensIn(chain, chain.material)
+  // A fork sends unstripped messages, so the direct call is already smaller by this much.
+  const saved = isFork ? Math.max(0, tokensIn(chain, span.input) - tokens) : 0
   const over = gap?.over === undefined ? null : gap.over - saved
-  if (isFork && isShortEnough(chain, over, saved)) return { ...chain, stage: 'direct' }
-  const isFar = over !== null && over * 2 > tokensIn(chain, chain.material) && learnt !== chain
-  const parted = isFar ? inParts(learnt) : chain
-  // One part alone would be what has just failed.
-  if ((parted.parts?.parts.length ?? 0) > 1) return parted
+  const isStrippedEnough = over === null ? saved > 0 && chain.window !== null && fitsWindow(chain) : over <= 0
+  if (isFork && isStrippedEnough) return { ...chain, stage: 'direct' }
+  const learnt = gap?.limit !== undefined && gap.limit > 0 ? { ...chain, window: gap.limit } : chain
+  const isFar = over !== null && over * 2 > tokens && learnt !== chain
+  const split = isFar ? splitIntoParts(learnt) : chain
+  // A single part would be the request that has just failed.
+  if ((split.parts?.parts.length ?? 0) > 1) return split
   if (chain.drops >= policy.headDrop.retries) return { ...chain, stage: 'local' }
-  const shorter = withoutHead(chain, withAnswer(learnt, over))
-  return shorter.stage === 'local' ? withoutHead(chain, over) : shorter
+  const shorter = dropRounds(chain, withRoomForAnswer(learnt, over))
+  return shorter.stage === 'local' ? dropRounds(chain, over) : shorter
 }
 
 /**
- * What has to go for the answer to fit as well, where the window is learnt: one that is cut off is another call lost.
- * An answer may be as long as it likes and seldom is: half of the window is for the conversation in any case.
+ * Tokens to drop so that the answer fits as well, once the window is known: a cut-off answer would cost another call.
+ * Answers rarely use their limit, so at least half of the window stays for the conversation.
  */
-function withAnswer(chain: Chain, over: number | null): number | null {
+function withRoomForAnswer(chain: Chain, over: number | null): number | null {
   const room = roomFor(chain)
   if (over === null || room === null || chain.window === null) return over
   return Math.max(over, tokensIn(chain, chain.material) - Math.max(room, Math.floor(chain.window / 2)))
 }
 
-/** Stripping alone made up for what was too much. */
-function isShortEnough(chain: Chain, over: number | null, saved: number): boolean {
-  if (over !== null) return over <= 0
-  const room = roomFor(chain)
-  return saved > 0 && room !== null && tokensIn(chain, chain.material) <= room
-}
-
-function savedByStripping(chain: Chain): number {
-  return Math.max(0, tokensIn(chain, chain.context.span.input) - tokensIn(chain, chain.material))
-}
-
-/** What was dropped had shown nothing, so that the request is still the one that failed: more has to go. */
-export function withLessStill(chain: Chain): Chain {
-  return withoutHead({ ...chain, drops: chain.drops - 1 }, null)
-}
-
-function withoutHead(chain: Chain, over: number | null): Chain {
+function dropRounds(chain: Chain, over: number | null): Chain {
   const { policy, tokensOf } = chain.context
   const drop = dropHead(chain.material, { over, tokensOf, policy: policy.headDrop })
   if (drop === null || summarisedOf(chain, drop.rest).length === 0) return { ...chain, stage: 'local' }
-  return {
-    ...chain,
-    stage: 'direct',
-    material: drop.rest,
-    covered: [...chain.covered, ...summarisedOf(chain, drop.dropped)],
-    drops: chain.drops + 1,
-  }
+  const covered = [...chain.covered, ...summarisedOf(chain, drop.dropped)]
+  return { ...chain, stage: 'direct', material: drop.rest, covered, drops: chain.drops + 1 }
 }
 
-/** Estimates may be low by this much before a part no longer fits. */
-const MARGIN = 0.9
+/** Share of the window used by a part: estimates may be that much too low. */
+const PART_MARGIN = 0.9
 
-/** Only what is to be summarised is split: what is kept was shown for context alone. */
-export function inParts(chain: Chain): Chain {
+/** Splits only what is to be summarised; kept messages were sent for context. */
+function splitIntoParts(chain: Chain): Chain {
   const summariser = summariserOf(chain)
-  const { tokensOf } = chain.context
   const { outputTokens } = summariser
-  // Thinking that cannot be turned off takes its room beside the answer.
-  const room = roomFor(chain, answerTokens(summariser) - Math.min(outputTokens, answerTokens(summariser)))
-  const wanted = new Set(summarisedOf(chain, chain.material).map((entry) => entry.record.uuid))
-  const entries = chain.material.filter((entry) => wanted.has(entry.record.uuid))
-  const tokens = Math.floor((room ?? 0) * MARGIN)
-  const split = splitParts(entries, { tokens, outputTokens, tokensOf })
+  // Thinking that cannot be turned off needs its tokens beside the answer.
+  const room = roomFor(chain, Math.max(0, answerTokens(summariser) - outputTokens))
+  const summarised = new Set(chain.context.span.summarised.map((entry) => entry.record.uuid))
+  const entries = chain.material.filter((entry) => summarised.has(entry.record.uuid))
+  const tokens = Math.floor((room ?? 0) * PART_MARGIN)
+  const split = splitParts(entries, { tokens, outputTokens, tokensOf: chain.context.tokensOf })
   if (split === null) return { ...chain, stage: 'local' }
-  const { parts, covered } = split
-  return {
-    ...chain,
-    stage: 'parts',
-    covered: [...chain.covered, ...summarisedOf(chain, covered)],
-    parts: { parts, asked: 0, summaries: [], outputTokens: split.outputTokens },
-  }
-}
-
-// How a chain of asking ends, and by what its answers are judged.
-
-interface MadeAttemptRetry {
-  readonly summarizer: ChainSummary['summarizer']
-  readonly summary: string
-  readonly block: Block | null
-}
-
-export function ended(chain: Chain, made: MadeAttemptRetry): ChainSummary {
-  const { trace, calls, fallbackReason, covered } = chain
-  return { done: true, ok: true, ...made, covered, trace, calls, fallbackReason }
-}
-
-export function failed({ trace, calls, fallbackReason }: Omit<Chain, 'next'>): ChainFailure {
-  const last = trace.findLast((step) => step.outcome !== 'skipped') ?? trace.at(-1)
-  const message = `No summary could be made. ${last?.message ?? ''} Rewind a few messages and compact again, or allow the summary without a model (compact.chain.local).`
-  return { done: true, ok: false, aborted: false, message, trace, calls, fallbackReason }
-}
-
-/** The same key is the same request. */
-export function keyOf(chain: Chain, ask: Ask): string {
-  if (ask.kind !== 'direct') return ask.kind
-  const { model } = summariserOf(chain)
-  return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.material.length, chain.drops])
-}
-
-export function rulesFor(chain: Chain, ask: Ask): AcceptRules {
-  const { policy, tokensOfText } = chain.context
-  const part = ask.kind === 'direct' && ask.part !== null && ask.part !== 'join' ? ask.part : null
-  const shown = part === null ? null : (chain.parts?.parts[part.number - 1] ?? [])
-  const task = { ...taskOf(chain), ...(part === null ? {} : { part }), analysis: ask.kind !== 'block' }
-  return {
-    prompt: summaryPrompt({ ...task, joins: ask.kind === 'direct' && ask.part === 'join' }),
-    replacedTokens: shown === null ? replacedTokens(chain) : tokensIn(chain, shown),
-    maximumPercent: policy.maximumPercentOfReplaced,
-    tokensOf: tokensOfText,
-  }
-}
-
-/** The summaries of the parts one behind the other: what is left where nobody puts them together. */
-export function together(chain: Chain): string {
-  const bodies = (chain.parts?.summaries ?? []).map((text) => text.replace(SUMMARY_HEADING, '').trim())
-  const told = bodies.map((body, index) =>
-    bodies.length === 1 ? body : `Part ${index + 1} of ${bodies.length}, oldest first:\n${body}`,
-  )
-  return `${SUMMARY_HEADING}\n${told.join('\n\n')}`
+  const covered = [...chain.covered, ...summarisedOf(chain, split.covered)]
+  const parts = { parts: split.parts, asked: 0, summaries: [], outputTokens: split.outputTokens }
+  return { ...chain, stage: 'parts', covered, parts }
 }

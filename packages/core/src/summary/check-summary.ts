@@ -5,8 +5,17 @@
 
 import { isInProgress, isOpen, type TodoItem } from '../log/todo-list.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { FILES, LAST_WORDS, MESSAGES, type Piece, errorPieces, filePieces, fitPieces, messagePieces } from './local-sections.ts'
 import { fileName } from './ledger.ts'
+import {
+  errorPieces,
+  FILES,
+  filePieces,
+  fitPieces,
+  LAST_WORDS,
+  MESSAGES,
+  messagePieces,
+  type Piece,
+} from './local-sections.ts'
 import {
   type Facts,
   type FailingCommand,

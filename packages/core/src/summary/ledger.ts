@@ -2,11 +2,12 @@
  * The ledger: which names the work is using, grouped by file, the likeliest to be needed first, within a budget.
  * Made anew from the whole history at every compaction, so it neither grows nor fades over rounds.
  */
-import { type KnownRecord, isSyntheticError, typedText } from '../log/record.ts'
-import { type FileTouch, describeToolCall, resultText, stringsIn } from '../log/tool-calls.ts'
+
+import { type Block, blocksOf, isText, isToolResult, isToolUse } from '../log/block.ts'
+import { isSyntheticError, type KnownRecord, typedText } from '../log/record.ts'
+import { describeToolCall, type FileTouch, resultText, stringsIn } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { redact } from './redact.ts'
-import { type Block, blocksOf, isText, isToolResult, isToolUse } from '../log/block.ts'
 
 interface Ledger {
   readonly files: readonly LedgerFile[]

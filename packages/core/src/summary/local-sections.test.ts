@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Piece, fitPieces } from './local-sections.ts'
+import { fitPieces, type Piece } from './local-sections.ts'
 
 /** One token a character. */
 const estimate = { text: (text: string): number => text.length }

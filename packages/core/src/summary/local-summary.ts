@@ -1,55 +1,62 @@
 /**
- * The summary that needs no model: the same nine sections, taken from the records by fixed rules. What only the log
- * knows for certain goes in first: the person's words, errors that still stand, files that were changed, open tasks.
+ * The local summary, written without a model: the same nine sections, extracted from the records by fixed rules.
+ * User messages, errors that still occur, edited files and open tasks are placed first. Deterministic.
  */
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
-import { ERRORS, FILES, type Fitted, MESSAGES, type Piece, SNIPPETS, errorPieces, filePieces, fitPieces, messagePieces, workPieces } from './local-sections.ts'
+import {
+  ERRORS,
+  errorPieces,
+  FILES,
+  type Fitted,
+  filePieces,
+  fitPieces,
+  MESSAGES,
+  messagePieces,
+  type Piece,
+  SNIPPETS,
+  workPieces,
+} from './local-sections.ts'
 import type { Facts } from './session-facts.ts'
 import { type CompactForm, sectionTitles } from './summary-prompt.ts'
 import { beginning } from './truncate-text.ts'
 
 export interface LocalSummaryRules {
   readonly form: CompactForm
-  /** Tokens of the whole. */
+  /** Maximum tokens of the whole summary. */
   readonly tokens: number
-  /** Tokens of the person's messages: of one, and of all. */
+  /** Tokens of the user messages: of one, and of all. */
   readonly messages: { readonly each: number; readonly total: number }
-  /** Tokens of the list of files, snippets aside. */
+  /** Tokens of the list of files, without snippets. */
   readonly files: number
   readonly estimate: Pick<Estimator, 'text'>
 }
 
 interface LocalSummary {
-  /** Headed `Summary:`; without secrets. */
+  /** Headed `Summary:`; credentials removed. */
   readonly text: string
   readonly tokens: number
-  /** What found no room: uuids of messages and of results, paths of files. */
+  /** What did not fit: uuids of messages and of results, paths of files. */
   readonly leftOut: readonly string[]
 }
 
-/** Snippets may take this share of the whole: they are worth having, and the files can be read again. */
-const SNIPPET_SHARE = 0.25
-const ERROR_SHARE = 0.4
-/** No one kind of thing may take it all, the person's words not even. */
-const MESSAGE_SHARE = 0.8
-const FILE_SHARE = 0.5
+/** Largest share of the summary for each group, so that none displaces all others. */
+const SHARES = { messages: 0.8, files: 0.5, errors: 0.4, snippets: 0.25 }
 
 export function localSummary(facts: Facts, rules: LocalSummaryRules): LocalSummary {
-  const pieces = piecesOf(facts, rules)
-  const frame = rules.estimate.text(spelt(NOTHING, rules.form))
-  let room = rules.tokens - frame
-  let made = fill(pieces, rules, { room, clean: facts.clean })
-  // The tokens of a whole and of its parts differ by a little, and so do those of the note on what is left out.
+  const pieces = listPieces(facts, rules)
+  let room = rules.tokens - rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules.form))
+  let made = fitSummary(pieces, facts, rules, room)
+  // The estimate of a whole text differs a little from the sum of its parts, and the notes on what is left out add to it.
   while (made.tokens > rules.tokens && room > 0) {
     room -= Math.max(16, made.tokens - rules.tokens)
-    made = fill(pieces, rules, { room, clean: facts.clean })
+    made = fitSummary(pieces, facts, rules, room)
   }
   return made
 }
 
-/** Ranks, the lowest first: what only the log knows for certain, where the work stands, what helps to go on. */
-function piecesOf(facts: Facts, { messages, estimate }: LocalSummaryRules): readonly Piece[] {
+/** Lower ranks first: what only the log knows for certain, the state of the work, then what helps to continue. */
+function listPieces(facts: Facts, { messages, estimate }: LocalSummaryRules): readonly Piece[] {
   const rules = { eachTokens: messages.each, estimate }
   return [
     ...workPieces(facts, { must: 0, now: 5, rest: 8 }),
@@ -59,27 +66,25 @@ function piecesOf(facts: Facts, { messages, estimate }: LocalSummaryRules): read
   ]
 }
 
-interface Filling {
-  readonly room: number
-  readonly clean: (text: string) => string
-}
-
-function fill(pieces: readonly Piece[], rules: LocalSummaryRules, { room, clean }: Filling): LocalSummary {
+function fitSummary(
+  pieces: readonly Piece[],
+  { clean }: Facts,
+  rules: LocalSummaryRules,
+  room: number,
+): LocalSummary {
   const caps = new Map([
-    [MESSAGES, Math.min(rules.messages.total, MESSAGE_SHARE * room)],
-    [FILES, Math.min(rules.files, FILE_SHARE * room)],
-    [ERRORS, ERROR_SHARE * room],
-    [SNIPPETS, SNIPPET_SHARE * room],
+    [MESSAGES, Math.min(rules.messages.total, SHARES.messages * room)],
+    [FILES, Math.min(rules.files, SHARES.files * room)],
+    [ERRORS, SHARES.errors * room],
+    [SNIPPETS, SHARES.snippets * room],
   ])
   const fitted = fitPieces(pieces, { total: room, caps, estimate: rules.estimate })
-  const text = clean(spelt(fitted, rules.form))
+  const text = clean(formatSections(fitted, rules.form))
   const leftOut = fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id]))
   return { text, tokens: rules.estimate.text(text), leftOut }
 }
 
-const NOTHING: Fitted = { placed: [], leftOut: [], tokens: 0 }
-
-function spelt({ placed, leftOut }: Fitted, form: CompactForm): string {
+function formatSections({ placed, leftOut }: Omit<Fitted, 'tokens'>, form: CompactForm): string {
   const sections = sectionTitles(form).map((title, index) => {
     const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
     const missing = leftOut.filter(({ section }) => section === index + 1)
@@ -90,44 +95,36 @@ function spelt({ placed, leftOut }: Fitted, form: CompactForm): string {
 }
 
 const NONE = 'Nothing on record.'
-const NAMED = 3
-const LONGEST_ID = 120
+const MOST_NAMED = 3
+const ID_CHARACTERS = 120
 
-/** Said, with a few of the ids by which the log gives them back. */
+/** How many pieces are left out, with a few of the ids by which the history tool finds them. */
 function leftOutNote(missing: readonly Piece[]): readonly string[] {
   const ids = missing.flatMap(({ id }) => (id === null ? [] : [id]))
   if (ids.length === 0) return []
   const named = ids
-    .slice(0, NAMED)
-    .map((id) => beginning(id, LONGEST_ID))
+    .slice(0, MOST_NAMED)
+    .map((id) => beginning(id, ID_CHARACTERS))
     .join(', ')
-  return [`(${ids.length} more in the transcript: ${named}${ids.length > NAMED ? ', …' : ''})`]
+  return [`(${ids.length} more in the transcript: ${named}${ids.length > MOST_NAMED ? ', …' : ''})`]
 }
 
-// A model's summary with what no model was shown in front of it, told by the local extractor.
-
-interface LocalCover {
-  /** What the local extractor made of the records. */
-  readonly text: string
-  /** How many they were. */
-  readonly records: number
-}
-
-/** Where nothing had to be covered the summary stays as it is. */
-export function composeSummary(summary: string, cover: LocalCover | null): string {
+/** Puts the local summary of records that no model saw in front of a model's summary. Null or no records: unchanged. */
+export function composeSummary(
+  summary: string,
+  cover: { readonly text: string; readonly records: number } | null,
+): string {
   if (cover === null || cover.records === 0) return summary
-  const body = withoutHeading(summary)
-  const told = withoutHeading(cover.text)
   const many = cover.records === 1 ? 'One record' : `${cover.records} records`
   return [
     SUMMARY_HEADING,
     `${many} did not fit into the summariser's window. This was taken from the log without a model:`,
     '',
-    told,
+    withoutHeading(cover.text),
     '',
     'The rest, summarised by the model:',
     '',
-    body,
+    withoutHeading(summary),
   ].join('\n')
 }
 

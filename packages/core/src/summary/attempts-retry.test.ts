@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { GOOD, contextOf, longTalk, run, spanOf } from '../../test/summarize/asking.ts'
+import { contextOf, GOOD, longTalk, run, spanOf } from '../../test/summarize/asking.ts'
 import type { AskOutcome } from './attempt.ts'
 import { answered, isDone, mostCalls, nextAsk, startChain, unfit } from './attempts.ts'
 

@@ -33,8 +33,8 @@ export const mutants: readonly Mutant[] = [
     name: 'first-error-is-kept-for-the-last',
     law: 'have their last error',
     file: 'packages/core/src/summary/session-facts.ts',
-    find: 'error: endOf(run.result)',
-    replace: 'error: before?.error ?? endOf(run.result)',
+    find: 'error: errorEnd(run.result)',
+    replace: 'error: before?.error ?? errorEnd(run.result)',
     tests: ['packages/core/src/summary/session-facts.test'],
   },
   {

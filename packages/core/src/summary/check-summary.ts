@@ -1,9 +1,9 @@
 /**
- * The deterministic gate: no summary, a model's or our own, is trusted on what the log knows. It is checked against
- * the facts, and what it does not hold is added from them within budgets, in one labelled place at its end.
+ * Checks a summary, a model's or a local one, against the facts of the log and repairs it: missing user messages,
+ * files, open tasks and errors are added at its end, within budgets. Deterministic; a second run changes nothing.
  */
 
-import { isInProgress, isOpen, type TodoItem } from '../log/todo-list.ts'
+import { isOpen, type TodoItem } from '../log/todo-list.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { fileName } from './ledger.ts'
 import {
@@ -15,6 +15,7 @@ import {
   MESSAGES,
   messagePieces,
   type Piece,
+  taskLine,
 } from './local-sections.ts'
 import {
   type Facts,
@@ -27,64 +28,66 @@ import {
 } from './session-facts.ts'
 
 export interface GateRules {
-  /** Tokens of the person's messages that are put back: of one, and of all. */
+  /** Tokens of the user messages that are added: of one, and of all. */
   readonly messages: { readonly each: number; readonly total: number }
-  /** Tokens of the files that are put back. */
+  /** Tokens of the files that are added. */
   readonly files: number
-  /** Errors that are put back in full, newest first; older ones with their last words. */
+  /** Number of errors added in full, newest first; of older ones only the end is added. */
   readonly errors: number
-  /** Tokens of all that is put back. */
+  /** Tokens of everything that is added. */
   readonly tokens: number
   readonly estimate: Pick<Estimator, 'text'>
 }
 
 interface Gated {
-  /** Checked, repaired, without secrets. */
+  /** Checked, repaired, credentials removed. */
   readonly text: string
-  /** The paragraphs that were added to it. */
+  /** The paragraphs that were added. */
   readonly repairs: readonly string[]
   /** What was missing: uuids of messages and results, paths of files, texts of tasks. */
-  readonly added: GateList
-  /** Of that, what found no room. */
+  readonly added: {
+    readonly messages: readonly string[]
+    readonly files: readonly string[]
+    readonly todos: readonly string[]
+    readonly errors: readonly string[]
+  }
+  /** The missing things that did not fit either. */
   readonly unfit: readonly string[]
-  /** Tasks that stood as pending and are done. */
+  /** Completed tasks that were listed as pending and are removed. */
   readonly settled: readonly string[]
-  /** Orders and questions that were marked as what they are. */
+  /** Orders and questions that were marked as such. */
   readonly marked: readonly string[]
-}
-
-interface GateList {
-  readonly messages: readonly string[]
-  readonly files: readonly string[]
-  readonly todos: readonly string[]
-  readonly errors: readonly string[]
 }
 
 export function passGate(summary: string, facts: Facts, rules: GateRules): Gated {
   const voiced = neutralVoice(facts.clean(summary), quotedLines(facts))
   const sorted = withoutSettledTasks(voiced.text, facts.todos)
-  const missing = missingFrom(sorted.text, facts, { ...messageRules(rules), errors: rules.errors })
-  const repair = repairOf(missing, facts, rules)
+  const missing = findMissing(sorted.text, facts, rules)
+  const repair = writeRepairs(missing, facts, rules)
   const repaired = [sorted.text.trimEnd(), ...repair.paragraphs].join('\n\n')
-  const text = repair.paragraphs.length === 0 ? sorted.text : facts.clean(repaired)
   return {
-    text,
+    text: repair.paragraphs.length === 0 ? sorted.text : facts.clean(repaired),
     repairs: repair.paragraphs,
-    added: listOf(missing),
+    added: {
+      messages: missing.messages.map(({ uuid }) => uuid),
+      files: missing.files.map(({ path }) => path),
+      todos: missing.todos.map(({ text }) => text),
+      errors: missing.commands.map(({ uuid }) => uuid),
+    },
     unfit: repair.unfit,
     settled: sorted.done,
     marked: voiced.marked,
   }
 }
 
-/** Lines of what is told word for word. */
+/** Lines that a summary quotes word for word. */
 function quotedLines({ messages, commands, todos }: Facts): ReadonlySet<string> {
   const texts = [...messages, ...todos].map(({ text }) => text)
   const errors = commands.map(({ error }) => error)
   return new Set([...texts, ...errors].flatMap((text) => text.split('\n').map((line) => line.trim())))
 }
 
-function messageRules({ messages, estimate }: GateRules) {
+function messageRules({ messages, estimate }: GateRules): MessageRules {
   return { eachTokens: messages.each, estimate }
 }
 
@@ -96,21 +99,13 @@ const HEADINGS: readonly (readonly [section: number, heading: string])[] = [
 ]
 const ADDED = 'From the log, since the summary above does not have it:'
 
-interface Repair {
-  readonly paragraphs: readonly string[]
-  readonly unfit: readonly string[]
-}
-
-function repairOf(missing: Missing, facts: Facts, rules: GateRules): Repair {
+function writeRepairs(missing: Missing, facts: Facts, rules: GateRules) {
   const caps = new Map([
     [MESSAGES, rules.messages.total],
     [FILES, rules.files],
   ])
-  const fitted = fitPieces(piecesOf(missing, facts, rules), {
-    total: rules.tokens,
-    caps,
-    estimate: rules.estimate,
-  })
+  const room = { total: rules.tokens, caps, estimate: rules.estimate }
+  const fitted = fitPieces(missingPieces(missing, facts, rules), room)
   const parts = HEADINGS.flatMap(([section, heading]) => {
     const own = fitted.placed.filter((piece) => piece.section === section).map(({ text }) => text)
     return own.length === 0 ? [] : [[heading, ...own].join('\n')]
@@ -119,8 +114,8 @@ function repairOf(missing: Missing, facts: Facts, rules: GateRules): Repair {
   return { paragraphs: parts.length === 0 ? [] : [ADDED, ...parts], unfit }
 }
 
-/** Messages keep the numbers they have among all. */
-function piecesOf(missing: Missing, facts: Facts, rules: GateRules): readonly Piece[] {
+/** Messages keep their number among all messages. */
+function missingPieces(missing: Missing, facts: Facts, rules: GateRules): readonly Piece[] {
   const wanted = new Set(missing.messages.map(({ uuid }) => uuid))
   const messages = messagePieces(facts.messages, 1, messageRules(rules)).filter(({ id }) =>
     wanted.has(id ?? ''),
@@ -139,7 +134,7 @@ function piecesOf(missing: Missing, facts: Facts, rules: GateRules): readonly Pi
     section: 7,
     rank: 0,
     order,
-    full: `- ${isInProgress(todo) ? 'In work: ' : ''}${todo.text}`,
+    full: taskLine(todo),
     short: null,
     group: 'todos',
     id: todo.text,
@@ -147,77 +142,57 @@ function piecesOf(missing: Missing, facts: Facts, rules: GateRules): readonly Pi
   return [...todos, ...messages, ...files.filter(({ group }) => group === FILES), ...errors]
 }
 
-function listOf({ messages, files, todos, commands }: Missing): GateList {
-  return {
-    messages: messages.map(({ uuid }) => uuid),
-    files: files.map(({ path }) => path),
-    todos: todos.map(({ text }) => text),
-    errors: commands.map(({ uuid }) => uuid),
-  }
-}
-
-// What a summary ought to hold and does not: what the gate checks, fact by fact.
+// The facts that a summary must contain and does not.
 
 interface Missing {
   readonly messages: readonly PersonMessage[]
   readonly files: readonly TouchedFile[]
   readonly todos: readonly TodoItem[]
-  /** Commands that still fail and whose last error is not told; of older ones its last words will do. */
+  /** Commands that still fail and whose last error is missing; for older ones the end of the error is enough. */
   readonly commands: readonly FailingCommand[]
 }
 
-interface MissingRules extends MessageRules {
-  /** How many errors, newest first, are to be told in full. */
-  readonly errors: number
-}
-
-/** `text` has no secrets any more, and neither have the facts: so they can be compared. */
-function missingFrom(text: string, facts: Facts, rules: MissingRules): Missing {
+/** Both `text` and the facts are redacted already, so they can be compared. */
+function findMissing(text: string, facts: Facts, rules: GateRules): Missing {
   const failing = facts.commands.filter(({ isSettled }) => !isSettled)
   return {
     messages: facts.messages.filter(
-      (message) => !mustHold(message, rules).every((part) => text.includes(part)),
+      (message) => !mustHold(message, messageRules(rules)).every((part) => text.includes(part)),
     ),
     files: facts.files.filter((file) => !isNamed(text, file)),
     todos: facts.todos.filter((todo) => isOpen(todo) && !text.includes(todo.text)),
     commands: failing.filter(({ error }, index) => {
-      const told = error.trim()
-      return !text.includes(index < rules.errors ? told : told.slice(-LAST_WORDS))
+      const wanted = error.trim()
+      return !text.includes(index < rules.errors ? wanted : wanted.slice(-LAST_WORDS))
     }),
   }
 }
 
-/** A changed file must be told from others of its name; of one that was only read the name will do. */
+/** An edited file must be named with its folder, to tell it from others of its name; for a file only read the name is enough. */
 function isNamed(text: string, file: TouchedFile): boolean {
   return isEdited(file) ? namesFile(text, file.path) : mentionsFile(text, file.path)
 }
 
-// A summary is a record and not speech. A line that gives an order or asks something would be taken for the person's
-// word when it is read again, so it is marked as what it is; nothing is taken out, and quotations are left alone.
+// A summary is a record, not a message. A line that gives an order or asks a question would later be taken for the
+// user's, so it is marked as a note; nothing is removed, and quotations stay as they are.
 
 const ORDER =
   /^(?:(?:please|now|next|then|ok(?:ay)?|so)[,:]?\s+)*(?:continue|proceed|resume|go (?:on|ahead)|keep (?:going|working)|carry on|let(?:'|’)?s (?:continue|proceed|go on))\b/i
 const QUESTION =
   /^(?:(?:so|and|ok(?:ay)?)[,:]?\s+)*(?:shall|should|would|could|can|do|did|may|is it|are you|what|which|how)\b[^\n]*\b(?:i|you|we)\b[^\n]*\?$/i
 const COMMAND = /^\/(?:compact|clear|init|resume)\b/
-/** Words that pose as the system's, or that would set aside what was said before. */
+/** Text that poses as a system message or tries to cancel earlier instructions. */
 const POSING =
   /^\W*(?:system(?: (?:prompt|message|note))?\s*:|(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions|rules|prompts?)\b)/i
 const FENCE = /^\s*(?:```|~~~)/
 const MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
 const NUMBERED = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
 const QUOTED_SECTION = 6
-/** Nobody gives an order of this length. */
+/** Longer lines are not orders. */
 const LONGEST = 500
 
-interface Voiced {
-  readonly text: string
-  /** Lines that were marked, as they had stood. */
-  readonly marked: readonly string[]
-}
-
-/** `quoted`: lines that are somebody's own words and stay as they are. */
-export function neutralVoice(text: string, quoted: ReadonlySet<string> = new Set()): Voiced {
+/** `quoted`: lines that are quotations and stay as they are. `marked` in the result: the changed lines, as they were before. */
+export function neutralVoice(text: string, quoted: ReadonlySet<string> = new Set()) {
   const marked: string[] = []
   let section = 0
   let isFenced = false
@@ -242,20 +217,17 @@ function neutralLine(line: string): string {
   return QUESTION.test(said.trim()) ? `${marker}Open at the time: ${said}` : line
 }
 
-// Tasks that are done and stand among those that are pending: a summary that says so has work done twice.
+// Completed tasks that the summary lists as pending: left in, the work would be done twice.
 
 const PENDING = /^[ \t#*]*7[.)][ \t*]*[^\n]*(?:pending|task)[^\n]*$/gim
 const NEXT = /^[ \t#*]*[89][.)][ \t*]*\S/m
 const SAID_DONE = /\b(?:done|completed?|finished|fixed|resolved)\b|✅|\[x\]/i
 
-interface Sorted {
-  readonly text: string
-  /** Texts of the tasks whose lines went. */
-  readonly done: readonly string[]
-}
-
-/** The lines of section 7 (the last of that name: messages may quote one) that name a completed task and do not say so are taken out of it. */
-function withoutSettledTasks(text: string, todos: readonly TodoItem[]): Sorted {
+/**
+ * Removes the lines of section 7 that name a completed task without saying that it is done. Of several sections of
+ * that name the last one counts, since messages may quote one. `done`: texts of the tasks whose lines were removed.
+ */
+function withoutSettledTasks(text: string, todos: readonly TodoItem[]) {
   const head = [...text.matchAll(PENDING)].at(-1)
   const open = todos.filter(isOpen).map(({ text: task }) => plain(task))
   const settled = todos.filter((todo) => !isOpen(todo) && !open.includes(plain(todo.text)))
@@ -281,7 +253,7 @@ function plain(text: string): string {
     .trim()
 }
 
-// Is a thing still named in a text? As a whole word: part of a longer name is another name.
+// Whether a text names a file, as a whole word: part of a longer name is another name.
 
 const PART_OF_NAME = /[\w$]/
 
@@ -293,13 +265,13 @@ function hasWord(text: string, word: string): boolean {
   return false
 }
 
-/** By its last two parts or more; by its bare name where it has no folder. */
+/** By at least its last two parts; by its name alone if it has no folder. */
 function namesFile(text: string, path: string): boolean {
   const parts = path.split('/').filter((part) => part !== '')
   return hasWord(text, parts.length < 2 ? path : parts.slice(-2).join('/'))
 }
 
-/** By its bare name at least. */
+/** At least by its name. */
 export function mentionsFile(text: string, path: string): boolean {
   return hasWord(text, fileName(path))
 }

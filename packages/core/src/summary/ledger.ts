@@ -1,6 +1,6 @@
 /**
- * The ledger: which names the work is using, grouped by file, the likeliest to be needed first, within a budget.
- * Made anew from the whole history at every compaction, so it neither grows nor fades over rounds.
+ * The ledger: files and identifiers the work is using, grouped by file, the most likely to be needed first, within a
+ * budget. Rebuilt from the whole history at every compaction, so it neither grows nor decays over rounds.
  */
 
 import { type Block, blocksOf, isText, isToolResult, isToolUse } from '../log/block.ts'
@@ -11,7 +11,7 @@ import { redact } from './redact.ts'
 
 interface Ledger {
   readonly files: readonly LedgerFile[]
-  /** Names that belong to no file that is listed. */
+  /** Identifiers that belong to none of the listed files. */
   readonly names: readonly string[]
   readonly lines: readonly string[]
   readonly text: string
@@ -25,17 +25,22 @@ interface LedgerRules {
 
 export function ledgerOf(history: readonly KnownRecord[], rules: LedgerRules): Ledger {
   const { files, identifiers } = weighNames(mentionsOf(history))
-  const candidates = [...files.map(fileCandidate), ...identifiers.map(nameCandidate)]
+  const candidates: readonly Candidate[] = [
+    ...files.map((file) => ({ weight: file.weight, spelt: file.path, file, name: null })),
+    ...identifiers.map((name) => ({ weight: name.weight, spelt: name.name, file: null, name })),
+  ]
   const ranked = candidates
     .map((candidate) => ({ candidate, density: candidate.weight / cost(candidate.spelt, rules) }))
-    .toSorted((one, other) => other.density - one.density || compare(one.candidate, other.candidate))
+    .toSorted(
+      (one, other) => other.density - one.density || (one.candidate.spelt < other.candidate.spelt ? -1 : 1),
+    )
     .map(({ candidate }) => candidate)
     .slice(0, rules.tokens)
     .filter(({ spelt }) => redact(spelt) === spelt)
   return fitted(ranked, rules)
 }
 
-/** Of the ranked candidates as many as fit, found by halving: one more never makes the text shorter by much. */
+/** As many of the ranked candidates as fit, found by binary search: one more never shortens the text by much. */
 function fitted(ranked: readonly Candidate[], rules: LedgerRules): Ledger {
   let fits = 0
   let most = ranked.length + 1
@@ -62,6 +67,7 @@ function drawn(chosen: readonly Candidate[], rules: LedgerRules): Ledger {
   return { files, names: rest, lines, text, tokens: text === '' ? 0 : rules.estimate.text(text) }
 }
 
+/** A file or an identifier; the other is null. */
 interface Candidate {
   readonly weight: number
   readonly spelt: string
@@ -69,31 +75,19 @@ interface Candidate {
   readonly name: WeighedName | null
 }
 
-function fileCandidate(file: WeighedFile): Candidate {
-  return { weight: file.weight, spelt: file.path, file, name: null }
-}
-
-function nameCandidate(name: WeighedName): Candidate {
-  return { weight: name.weight, spelt: name.name, file: null, name }
-}
-
-/** Repeated, so that a rounded figure does not make short names look alike. */
+/** Repeated eight times, so that rounding does not make all short names cost the same. */
 function cost(spelt: string, { estimate }: LedgerRules): number {
   return estimate.text(` ${spelt}`.repeat(8))
 }
 
-function compare(one: Candidate, other: Candidate): number {
-  return one.spelt < other.spelt ? -1 : 1
-}
-
-// How a ledger is spelt: one line a file, its symbols bare behind it. Paths stay whole: a name that has to be put
-// together from two lines is found by nobody who searches, and can be handed to no tool as it stands.
+// The text of a ledger: one line a file, followed by its identifiers. Paths stay whole, so that they can be searched
+// for and handed to a tool as they are.
 
 interface LedgerFile {
   readonly path: string
   readonly edits: number
   readonly reads: number
-  /** Identifiers last met in it. */
+  /** Identifiers last seen in it. */
   readonly symbols: readonly string[]
 }
 
@@ -105,7 +99,7 @@ function ledgerLines(files: readonly LedgerFile[], names: readonly string[]): re
 
 const HEAD = 'In use (+n: edits)'
 
-/** A file name of which nothing more is known: no line of its own. */
+/** A bare file name about which nothing else is known gets no line of its own. */
 function isBare({ path, edits, symbols }: LedgerFile): boolean {
   return !path.includes('/') && edits === 0 && symbols.length === 0
 }
@@ -115,15 +109,14 @@ function lineFor({ path, edits, symbols }: LedgerFile): string {
   return `${path}${state}${symbols.length === 0 ? '' : `: ${symbols.join(' ')}`}`
 }
 
-// How likely each name is to be needed next. In records of people's and programs' work the need for a thing falls
-// as one over the time since it was met, and adds up over the times it was met; that is all the model there is. Its
-// three constants lie on a wide plateau: half or twice of any moves the recall of recorded sessions by a few points.
+// How likely each name is to be needed next: each mention weighs one over its age, and mentions add up. The three
+// constants are not critical: half or twice of any changes the recall on recorded sessions by a few points.
 
-/** What a tool gave back was met, but not yet used. */
+/** A name in a tool result was seen, but not yet used. */
 const RESULT_WEIGHT = 0.5
-/** A text with many names says less about each: weight goes by the fourth root of how many. */
+/** A text with many names says less about each: its weight is divided by the fourth root of their number. */
 const DILUTION = 0.25
-/** Calls: what the newest two did is about equally near. */
+/** In calls: the newest two count about equally. */
 const NEAR = 2
 
 interface WeighedFile {
@@ -136,18 +129,13 @@ interface WeighedFile {
 interface WeighedName {
   readonly name: string
   readonly weight: number
-  /** The file it was last met in, where that is known. */
+  /** The file it was last seen in, if known. */
   readonly file: string | null
-  /** The record it was last met in. */
+  /** The record it was last seen in. */
   readonly uuid: string
 }
 
-interface WeighedNames {
-  readonly files: readonly WeighedFile[]
-  readonly identifiers: readonly WeighedName[]
-}
-
-export function weighNames(mentions: readonly Mention[]): WeighedNames {
+export function weighNames(mentions: readonly Mention[]) {
   const wholePath = wholePaths(mentions)
   const files = new Map<string, WeighedFile>()
   const identifiers = new Map<string, WeighedName>()
@@ -183,10 +171,8 @@ function countTouch(files: Map<string, WeighedFile>, path: string, { act }: File
   files.set(path, { ...file, edits: file.edits + (isRead ? 0 : 1), reads: file.reads + (isRead ? 1 : 0) })
 }
 
-type WholePath = (path: string) => string
-
-/** A file is named in full, from a folder, or bare: all of them mean the newest full path that ends so. */
-function wholePaths(mentions: readonly Mention[]): WholePath {
+/** A file may be named in full, relative to a folder, or bare: each means the newest full path with that ending. */
+function wholePaths(mentions: readonly Mention[]): (path: string) => string {
   const byBase = new Map<string, Set<string>>()
   for (const { names, touches } of mentions) {
     for (const path of [...names.files, ...touches.map((touch) => touch.path)]) {
@@ -197,100 +183,88 @@ function wholePaths(mentions: readonly Mention[]): WholePath {
   }
   return (path) => {
     if (path.startsWith('/')) return path
-    // Diffs put a letter in front of both sides.
+    // Diffs prefix both sides with a letter.
     const tail = `/${path.replace(/^(?:(?:\.|[ab])\/)+/, '')}`
     return [...(byBase.get(fileName(path)) ?? [])].findLast((known) => known.endsWith(tail)) ?? path
   }
 }
 
-// Every place where a history names files and identifiers, with who named them and how long ago: what the ledger
-// weighs. A summary says nothing anew and is left out, unless what it summarised is not in the log.
+// Where a history names files and identifiers. A summary only repeats earlier records and is left out, unless those
+// records are not in the log.
 
-export interface Mention {
-  /** Named by those who work, or met in what a tool gave back. */
+interface Mention {
+  /** Named by the user or the model, or found in a tool result. */
   readonly by: 'work' | 'result'
-  /** Calls to the model between this and the end of the history. */
+  /** Model calls between this and the end of the history. */
   readonly age: number
   readonly names: Names
-  /** What the call it belongs to did to which files. */
+  /** The files its tool call acted on. */
   readonly touches: readonly FileTouch[]
-  /** The first file of the call: what a result without file names of its own is about. */
+  /** The first file of its tool call: identifiers of the result are attributed to it. */
   readonly about: string | null
-  /** The record it stands in. */
+  /** The record that contains it. */
   readonly uuid: string
 }
 
-type Sighting = Omit<Mention, 'age'> & { readonly turn: number }
+type Sighting = Omit<Mention, 'age' | 'uuid'>
 
-/** Secrets are out before a name is taken: part of a password may look like an identifier. */
+/** Credentials are removed before names are read: part of a password may look like an identifier. */
 export function mentionsOf(history: readonly KnownRecord[]): readonly Mention[] {
-  const sightings: Sighting[] = []
+  const sightings: (Sighting & { readonly turn: number; readonly uuid: string })[] = []
   const touched = new Map<string, readonly FileTouch[]>()
   let turn = 0
   let response = ''
   for (const record of history) {
     if (isSyntheticError(record)) continue
     if (record.isCompactSummary === true) {
-      if (sightings.length === 0) sightings.push({ ...summaryNames(record), turn, uuid: record.uuid })
+      const texts = record.type === 'user' ? blocksOf(record.message.content).map(textIn) : []
+      if (sightings.length === 0) sightings.push({ ...sighting('result', texts), turn, uuid: record.uuid })
       continue
     }
     if (record.type === 'assistant' && record.message.id !== response) {
       response = record.message.id
       turn += 1
     }
-    for (const found of sightingsIn(record, touched)) sightings.push({ ...found, turn, uuid: record.uuid })
+    for (const seen of sightingsIn(record, touched)) sightings.push({ ...seen, turn, uuid: record.uuid })
   }
   return sightings.map(({ turn: at, ...mention }) => ({ ...mention, age: turn - at }))
 }
 
-type Found = Omit<Mention, 'age' | 'uuid'>
-
-function sightingsIn(record: KnownRecord, touched: Map<string, readonly FileTouch[]>): readonly Found[] {
+/** `touched`: files by tool call id, filled in as calls are met. */
+function sightingsIn(record: KnownRecord, touched: Map<string, readonly FileTouch[]>): readonly Sighting[] {
   if (record.type === 'assistant')
-    return blocksOf(record.message.content).flatMap((block) => saidIn(block, touched))
+    return blocksOf(record.message.content).flatMap((block) => {
+      if (isText(block)) return [sighting('work', [block.text])]
+      if (!isToolUse(block)) return []
+      const { touches } = describeToolCall(block.name, block.input)
+      touched.set(block.id, touches)
+      return [sighting('work', stringsIn(block.input), touches)]
+    })
   if (record.type !== 'user') return []
   const typed = typedText(record)
-  const results = blocksOf(record.message.content).flatMap((block) => resultIn(block, touched))
-  return typed === null ? results : [...results, found('work', [typed], [])]
+  const results = blocksOf(record.message.content)
+    .filter(isToolResult)
+    .map((block) => {
+      const about = touched.get(block.tool_use_id)?.[0]?.path ?? null
+      return { ...sighting('result', [resultText(block.content)]), about }
+    })
+  return typed === null ? results : [...results, sighting('work', [typed])]
 }
 
-function saidIn(block: Block, touched: Map<string, readonly FileTouch[]>): readonly Found[] {
-  if (isText(block)) return [found('work', [block.text], [])]
-  if (!isToolUse(block)) return []
-  const { touches } = describeToolCall(block.name, block.input)
-  touched.set(block.id, touches)
-  return [found('work', stringsIn(block.input), touches)]
+function textIn(block: Block): string {
+  return isText(block) ? block.text : ''
 }
 
-function resultIn(block: Block, touched: ReadonlyMap<string, readonly FileTouch[]>): readonly Found[] {
-  if (!isToolResult(block)) return []
-  const about = touched.get(block.tool_use_id)?.[0]?.path ?? null
-  return [{ ...found('result', [resultText(block.content)], []), about }]
-}
-
-function summaryNames(record: KnownRecord): Found {
-  const content = record.type === 'user' ? record.message.content : ''
-  return found(
-    'result',
-    [
-      blocksOf(content)
-        .map((block) => (isText(block) ? block.text : ''))
-        .join('\n'),
-    ],
-    [],
-  )
-}
-
-function found(by: Mention['by'], texts: readonly string[], touches: readonly FileTouch[]): Found {
+function sighting(by: Mention['by'], texts: readonly string[], touches: readonly FileTouch[] = []): Sighting {
   const names = namesIn(withoutSecrets(texts.join('\n')))
   return { by, names, touches, about: touches[0]?.path ?? null }
 }
 
-/** Before what is no secret by its own letters stands one of these. */
+/** Precedes every credential that is not recognisable by its own prefix. */
 const CUE =
   /pass|pwd|secret|token|key|auth|bearer|cookie|credential|:\/\/|-----BEGIN|\b(?:curl|mysql|mariadb|sshpass|docker|podman|helm|mongo|redis-cli|openssl|7z)/i
 
-/** Line by line, and only where a cue stands: all that the patterns look for, a private key aside, is on one line. */
+/** Redacts only lines with a cue, for speed: except for private keys, every pattern matches within one line. */
 function withoutSecrets(text: string): string {
   if (!CUE.test(text)) return text
   if (text.includes('-----BEGIN')) return redact(text)
@@ -300,20 +274,20 @@ function withoutSecrets(text: string): string {
     .join('\n')
 }
 
-// Names in a text: files, and identifiers that look like ones (camelCase, snake_case). Plain words are left out:
-// they say nothing about which code is meant.
+// Names in a text: files, and identifiers in camelCase or snake_case. Plain words are left out, since they do not
+// show which code is meant.
 
-/** Runs of characters that paths and identifiers are made of. */
+/** Runs of the characters of paths and identifiers. */
 const CHUNKS = /[A-Za-z0-9_$@~./+-]{3,}/g
 const WORDS = /[A-Za-z_$][A-Za-z0-9_$]{2,}/g
 const CAMEL = /[a-z0-9][A-Z]|[A-Z][A-Z][a-z]/
 const SNAKE = /[A-Za-z0-9]_[A-Za-z0-9]/
 const LONGEST = 80
 const LONGEST_PATH = 300
-/** Many changes between letters and digits: a hash, an id, a piece of base64. */
+/** Letters and digits alternate often: a hash, an id, a piece of base64. */
 const RANDOM = /(?:[0-9]+[A-Za-z]+){4,}|^[0-9a-f_]{16,}$/
 
-/** Without a folder before it, only a known ending tells a file from `object.field`. */
+/** A name without a folder is a file only with a known extension; otherwise it may be `object.field`. */
 const ENDINGS = new Set(
   (
     'ts tsx mts cts js jsx mjs cjs json jsonl jsonc go mod sum work py pyi ipynb rs toml lock rb java kt kts scala c h cc cpp ' +
@@ -324,7 +298,7 @@ const ENDINGS = new Set(
 const ENDING = /\.([A-Za-z][A-Za-z0-9]{0,9})$/
 
 interface Names {
-  /** Paths of files as they stand in the text, or bare file names. */
+  /** Paths as written in the text, or bare file names. */
   readonly files: ReadonlySet<string>
   readonly identifiers: ReadonlySet<string>
 }
@@ -333,7 +307,7 @@ export function namesIn(text: string): Names {
   const files = new Set<string>()
   const identifiers = new Set<string>()
   for (const match of text.matchAll(CHUNKS)) {
-    // In quoted code `\nName` is a line break and a name.
+    // In quoted code `\nName` is a line break followed by a name.
     const chunk = text[match.index - 1] === '\\' ? match[0].slice(1) : match[0]
     const file = chunk.length <= LONGEST_PATH && chunk.includes('.') ? fileIn(chunk) : null
     if (file !== null) files.add(file)
@@ -356,7 +330,7 @@ function isTelling(chunk: string): boolean {
   return CAMEL.test(chunk) || SNAKE.test(chunk)
 }
 
-/** A path that ends in a file, without the dots and dashes that belong to the sentence around it. */
+/** The chunk as a path to a file, without trailing punctuation of the sentence; null if it is none. */
 function fileIn(chunk: string): string | null {
   const path = chunk.replace(/[.+-]+$/, '')
   if (path.endsWith('/') || path.startsWith('//')) return null

@@ -1,6 +1,6 @@
 /**
- * The receipt of a compaction: what left the view, by id, and what of it is no longer said anywhere in the new one.
- * Told by comparing the texts of both views, not by what the engine meant to keep.
+ * The receipt of a compaction: what left the context, by id, and what of it the new context no longer mentions.
+ * Computed by comparing the texts of both contexts, not from what the engine meant to keep.
  */
 
 import type { Entry } from '../context/entry.ts'
@@ -14,17 +14,17 @@ import { mentionsOf, namesIn, weighNames } from './ledger.ts'
 import { factsOf, mustHold } from './session-facts.ts'
 
 export interface Receipt {
-  /** Records that the summary stands for. */
+  /** Records that the summary replaces. */
   readonly summarised: readonly string[]
-  /** Records that are shown as they were. */
+  /** Records kept verbatim. */
   readonly kept: readonly string[]
   readonly carried: readonly CarriedThing[]
   readonly lost: Losses
-  /** What the summary lacked and found no room to be put back: uuids of messages and results, paths, texts of tasks. */
+  /** Missing from the summary and too large to be added: uuids of messages and results, paths, texts of tasks. */
   readonly unfit: readonly string[]
-  /** Records that were pinned and summarised all the same: their budget was spent. */
+  /** Pinned records that were summarised because the pin budget was spent. */
   readonly unpinned: readonly string[]
-  /** Records no longer shown that the log gives back, by id. */
+  /** Records no longer in the context that the history tool finds by id. */
   readonly retrievable: readonly string[]
 }
 
@@ -37,27 +37,27 @@ interface Losses {
   readonly files: readonly Lost[]
   readonly userMessages: readonly Lost[]
   readonly errors: readonly Lost[]
-  /** The weightiest first; `moreIdentifiers` says how many others there are. */
+  /** Most important first; `moreIdentifiers` counts the ones not listed. */
   readonly identifiers: readonly Lost[]
   readonly moreIdentifiers: number
 }
 
-/** What is gone, and the record to read it in. */
+/** Something lost, and the record that contains it. */
 interface Lost {
   readonly text: string
   readonly uuid: string
 }
 
-interface ReceiptQuestion {
+interface ReceiptInput {
   readonly before: readonly Entry[]
-  /** Records that only earlier summaries still spoke of: what the last of them said and the new view does not is lost. */
+  /** Records already summarised before. What the last summary still mentioned of them and the new context does not is lost. */
   readonly history?: readonly KnownRecord[]
   readonly after: readonly Entry[]
   readonly summarised: readonly Entry[]
   readonly carried: readonly CarriedThing[]
   readonly unfit?: readonly string[]
   readonly unpinned?: readonly string[]
-  /** What may be said of a text in a receipt: as for the summary. */
+  /** Removes credentials, as for the summary. */
   readonly clean: (text: string) => string
   readonly messages: { readonly each: number }
   readonly estimate: Pick<Estimator, 'text'>
@@ -65,33 +65,33 @@ interface ReceiptQuestion {
 
 const MOST_IDENTIFIERS = 200
 
-export function receiptOf(question: ReceiptQuestion): Receipt {
-  const { before, after, summarised, carried, unfit = [], unpinned = [] } = question
+export function receiptOf(input: ReceiptInput): Receipt {
+  const { before, after, summarised, carried, unfit = [], unpinned = [] } = input
   const shown = new Set(after.map(({ record }) => record.uuid))
-  const gone = before.filter(({ record }) => !shown.has(record.uuid)).map(({ record }) => record.uuid)
-  const stay = before.filter((entry) => isShown(entry) && shown.has(entry.record.uuid))
   return {
     summarised: summarised.map(({ record }) => record.uuid),
-    kept: stay.map(({ record }) => record.uuid),
+    kept: before
+      .filter((entry) => isShown(entry) && shown.has(entry.record.uuid))
+      .map(({ record }) => record.uuid),
     carried: carried.map(({ kind, key }) => ({ kind, key })),
-    lost: lossesOf(question),
-    retrievable: gone,
+    lost: findLosses(input),
+    retrievable: before.map(({ record }) => record.uuid).filter((uuid) => !shown.has(uuid)),
     unfit,
     unpinned,
   }
 }
 
-function lossesOf(question: ReceiptQuestion): Losses {
-  const { before, after, clean, messages, estimate, history = [] } = question
+function findLosses(input: ReceiptInput): Losses {
+  const { before, after, clean, messages, estimate, history = [] } = input
   const records = before.filter(isShown).map(({ record }) => record)
   const inView = new Set(records.map(({ uuid }) => uuid))
-  const said = (entries: readonly Entry[]): string => clean(entries.map(textOf).join('\n'))
-  const [was, is] = [said(before), said(after)]
+  const joinTexts = (entries: readonly Entry[]): string => clean(entries.map(entryText).join('\n'))
+  const [textBefore, textAfter] = [joinTexts(before), joinTexts(after)]
   const facts = factsOf([...history.filter(({ uuid }) => !inView.has(uuid)), ...records], clean)
-  const isLost = (uuid: string, saidIn: (text: string) => boolean): boolean =>
-    !saidIn(is) && (inView.has(uuid) || saidIn(was))
+  const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
+    !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
   const rules = { eachTokens: messages.each, estimate }
-  const identifiers = lostIdentifiers(records, is)
+  const identifiers = findLostIdentifiers(records, textAfter)
   return {
     files: facts.files
       .filter(({ path, uuid }) => isLost(uuid, (text) => mentionsFile(text, path)))
@@ -110,7 +110,7 @@ function lossesOf(question: ReceiptQuestion): Losses {
   }
 }
 
-function lostIdentifiers(records: readonly KnownRecord[], after: string): readonly Lost[] {
+function findLostIdentifiers(records: readonly KnownRecord[], after: string): readonly Lost[] {
   const present = namesIn(after).identifiers
   const { identifiers } = weighNames(mentionsOf(records))
   return identifiers
@@ -119,8 +119,8 @@ function lostIdentifiers(records: readonly KnownRecord[], after: string): readon
     .map(({ name, uuid }) => ({ text: name, uuid }))
 }
 
-/** Everything an entry says to a model. */
-function textOf(entry: Entry): string {
+/** Every text of an entry that the model is shown. */
+function entryText(entry: Entry): string {
   if (!isShown(entry)) return ''
   return partsOf(entry)
     .flatMap(({ block }: { readonly block: Block }) => stringsIn(block))

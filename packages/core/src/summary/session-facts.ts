@@ -1,7 +1,7 @@
 /**
- * What a summary may not lose, read off the records by fixed rules. Always made from the whole history up to the
- * cut, never from an earlier summary, so that nothing fades however often a session is compacted; only a summary of
- * what is not in the log at all is taken along as it stands.
+ * The facts a summary must not lose, extracted from the records by fixed rules. Always read from the whole history up
+ * to the cut, never from an earlier summary, so that repeated compaction loses nothing; only a summary whose records
+ * are not in the log is quoted.
  */
 import { blocksOf, isText } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord, typedText } from '../log/record.ts'
@@ -17,13 +17,13 @@ export interface Facts {
   readonly commands: readonly FailingCommand[]
   readonly failedCalls: readonly FailedCall[]
   readonly todos: readonly TodoItem[]
-  /** The person has spoken since the list was last changed. */
+  /** The user has written a message since the list was last changed. */
   readonly areTodosOlder: boolean
   readonly plan: Said | null
-  /** The newest text of the model. */
+  /** The model's newest text. */
   readonly lastAnswer: Said | null
   readonly runs: readonly ToolRun[]
-  /** The summary at the start of a log whose earlier records are elsewhere. */
+  /** The summary that opens a log whose earlier records are missing. */
   readonly earlier: Said | null
   readonly clean: (text: string) => string
 }
@@ -33,7 +33,7 @@ export interface Said {
   readonly uuid: string
 }
 
-/** `history`: the records of the branch in order, up to the cut; for a partial summary `from` a cut, those behind it. */
+/** `history`: the records of the branch in order, up to the cut; for form `from`, those after it. `clean` removes credentials from every text. */
 export function factsOf(history: readonly KnownRecord[], clean: (text: string) => string = redact): Facts {
   const runs = toolRunsOf(history)
   const messages = personMessagesOf(history, clean)
@@ -45,15 +45,15 @@ export function factsOf(history: readonly KnownRecord[], clean: (text: string) =
     failedCalls: failedCallsOf(runs, clean),
     todos: (list?.items ?? []).map((item) => ({ ...item, text: clean(item.text) })),
     areTodosOlder: (messages.at(-1)?.place ?? -1) > (list?.place ?? -1),
-    plan: planOf(history, runs, clean),
-    lastAnswer: lastAnswer(history, clean),
+    plan: findPlan(history, runs, clean),
+    lastAnswer: findLastAnswer(history, clean),
     runs,
-    earlier: earlierSummary(history, clean),
+    earlier: findEarlierSummary(history, clean),
     clean,
   }
 }
 
-function planOf(
+function findPlan(
   history: readonly KnownRecord[],
   runs: readonly ToolRun[],
   clean: (text: string) => string,
@@ -72,37 +72,34 @@ function planIn(input: unknown): string | null {
   return typeof plan === 'string' && plan.trim() !== '' ? plan : null
 }
 
-function lastAnswer(history: readonly KnownRecord[], clean: (text: string) => string): Said | null {
-  for (let place = history.length - 1; place >= 0; place -= 1) {
-    const record = history[place]
-    if (record?.type !== 'assistant' || isSyntheticError(record)) continue
-    const text = textOf(record)
-    if (text.trim() !== '') return { text: clean(text), uuid: record.uuid }
-  }
-  return null
+function findLastAnswer(history: readonly KnownRecord[], clean: (text: string) => string): Said | null {
+  const record = history.findLast(
+    (one) => one.type === 'assistant' && !isSyntheticError(one) && textIn(one).trim() !== '',
+  )
+  return record === undefined ? null : { text: clean(textIn(record)), uuid: record.uuid }
 }
 
-function earlierSummary(history: readonly KnownRecord[], clean: (text: string) => string): Said | null {
+function findEarlierSummary(history: readonly KnownRecord[], clean: (text: string) => string): Said | null {
   const first = history.find((record) => record.type === 'user' || record.type === 'assistant')
   if (first?.isCompactSummary !== true) return null
-  return { text: clean(textOf(first)), uuid: first.uuid }
+  return { text: clean(textIn(first)), uuid: first.uuid }
 }
 
-function textOf(record: KnownRecord): string {
+function textIn(record: KnownRecord): string {
   if (record.type !== 'user' && record.type !== 'assistant') return ''
   return blocksOf(record.message.content)
     .flatMap((block) => (isText(block) ? [block.text] : []))
     .join('\n')
 }
 
-// What the person said, message by message: kept word for word, since it is what keeps intent from drifting.
+// User messages: kept word for word, so that the intent does not drift.
 
 export interface PersonMessage {
   readonly uuid: string
   readonly place: number
-  /** Without secrets, otherwise letter for letter. */
+  /** Verbatim, except that credentials are removed. */
   readonly text: string
-  /** Said after the person had stopped the model: a change of course, in whatever language. */
+  /** Written after the user interrupted the model: a change of course. */
   readonly isCorrection: boolean
 }
 
@@ -128,22 +125,22 @@ function isStop(record: KnownRecord): boolean {
   return blocksOf(record.message.content).some((block) => isText(block) && STOPPED.test(block.text))
 }
 
-/** A message longer than this is cut in the middle; both ends stay, this many characters each. */
+/** A longer message is cut in the middle; both ends keep `MESSAGE_END` characters. */
 const LONG_MESSAGE = 4_000
 const MESSAGE_END = 500
 
 export interface MessageRules {
-  /** Tokens of one message; a longer one is cut as well. */
+  /** A message with more tokens is cut as well. */
   readonly eachTokens: number
   readonly estimate: Pick<Estimator, 'text'>
 }
 
-/** The text of a message as a summary shows it: all of it, or both ends of a long one with its id. */
+/** The text of a message in a summary: all of it, or both ends of a long one with its id. */
 export function shownText(message: PersonMessage, rules: MessageRules): string {
   return isLong(message, rules) ? bothEnds(message.text, MESSAGE_END, message.uuid) : message.text
 }
 
-/** The parts of a message that must be found in a summary: all of it, or both ends of a long one and its id. */
+/** The texts a summary must contain for a message: all of it, or both ends of a long one and its id. */
 export function mustHold(message: PersonMessage, rules: MessageRules): readonly string[] {
   const text = message.text.trim()
   if (!isLong(message, rules) || text.length <= 2 * MESSAGE_END) return [text]
@@ -154,31 +151,31 @@ function isLong({ text }: PersonMessage, { eachTokens, estimate }: MessageRules)
   return text.trim().length > LONG_MESSAGE || estimate.text(text) > eachTokens
 }
 
-// Files the work touched: what was done to each, and the last that is known of it.
+// Touched files: what was done to each, and its last known state.
 
 export interface TouchedFile {
   readonly path: string
-  /** Changes that went through; one that the tool refused still makes the file part of the work. */
+  /** Successful changes. An edit that the tool refused still makes the file part of the work. */
   readonly edits: number
   readonly refusedEdits: number
   readonly reads: number
   readonly isMade: boolean
-  /** Place and record of the newest touch. */
+  /** Position and record of the newest touch. */
   readonly place: number
   readonly uuid: string
-  /** What the newest change put there; null where none says so. */
+  /** Text of the newest change; null if no call gives it. */
   readonly put: string | null
-  /** Lines of the newest reading. */
+  /** Number of lines when last read. */
   readonly linesRead: number | null
 }
 
-/** Newest touched first. */
+/** Most recently touched first. */
 function touchedFilesOf(runs: readonly ToolRun[], clean: (text: string) => string): readonly TouchedFile[] {
   const files = new Map<string, TouchedFile>()
   for (const run of runs) {
     for (const touch of run.touches) {
-      const before = files.get(touch.path) ?? untouched(touch.path)
-      files.set(touch.path, after(before, touch, run))
+      const before = files.get(touch.path) ?? { ...UNTOUCHED, path: touch.path }
+      files.set(touch.path, withTouch(before, touch, run))
     }
   }
   const cleaned = [...files.values()].map((file) => ({
@@ -193,21 +190,18 @@ export function isEdited({ edits, refusedEdits }: TouchedFile): boolean {
   return edits + refusedEdits > 0
 }
 
-function untouched(path: string): TouchedFile {
-  return {
-    path,
-    edits: 0,
-    refusedEdits: 0,
-    reads: 0,
-    isMade: false,
-    place: 0,
-    uuid: '',
-    put: null,
-    linesRead: null,
-  }
+const UNTOUCHED = {
+  edits: 0,
+  refusedEdits: 0,
+  reads: 0,
+  isMade: false,
+  place: 0,
+  uuid: '',
+  put: null,
+  linesRead: null,
 }
 
-function after(file: TouchedFile, { act, put }: FileTouch, run: ToolRun): TouchedFile {
+function withTouch(file: TouchedFile, { act, put }: FileTouch, run: ToolRun): TouchedFile {
   const touched = { ...file, place: run.place, uuid: run.uuid }
   if (act === 'read')
     return { ...touched, reads: file.reads + 1, linesRead: run.failed ? file.linesRead : lines(run.result) }
@@ -219,16 +213,16 @@ function lines(text: string): number {
   return text === '' ? 0 : text.replace(/\n$/, '').split('\n').length
 }
 
-// Commands that failed: the last error of each, whether it has since succeeded, and what was changed in between.
+// Failed commands: the last error of each, whether it has succeeded since, and the files edited in between.
 
 export interface FailingCommand {
   readonly command: string
-  /** The end of what it said when it last failed. */
+  /** The end of its output when it last failed. */
   readonly error: string
   readonly failures: number
   /** The same command has succeeded since. */
   readonly isSettled: boolean
-  /** Files changed since it last failed; up to its success, where it has succeeded. */
+  /** Files edited since it last failed, until it succeeded. */
   readonly editedSince: readonly string[]
   readonly place: number
   /** Record of the result. */
@@ -239,7 +233,7 @@ const ERROR_END = 600
 const LEADING_CD = /\s*cd\s+[^&;|\n]*&&\s*/y
 const CUTTING = /^\|\s*(?:head|tail)\b[^&;\n]*$/
 
-/** A command as it is told from others: where it was run and how much of its output was looked at do not count. */
+/** The command without a leading `cd … &&` and a trailing `| head` or `| tail`: runs that differ only in these count as the same. */
 export function plainCommand(command: string): string {
   let start = 0
   LEADING_CD.lastIndex = 0
@@ -260,8 +254,8 @@ export function failingCommandsOf(
 ): readonly FailingCommand[] {
   const failing = new Map<string, FailingCommand>()
   for (const run of runs) {
-    if (run.command !== null && run.answeredAt !== null) enter(failing, plainCommand(run.command), run)
-    else if (!run.failed) noteEdits(failing, run)
+    if (run.command !== null && run.answeredAt !== null) recordRun(failing, plainCommand(run.command), run)
+    else if (!run.failed) recordEdits(failing, run)
   }
   const cleaned = [...failing.values()].map((item) => ({
     ...item,
@@ -272,16 +266,16 @@ export function failingCommandsOf(
   return cleaned.toSorted((one, other) => other.place - one.place)
 }
 
-function enter(failing: Map<string, FailingCommand>, command: string, run: ToolRun): void {
+function recordRun(failing: Map<string, FailingCommand>, command: string, run: ToolRun): void {
   const before = failing.get(command)
   if (!run.failed) {
     if (before !== undefined) failing.set(command, { ...before, isSettled: true })
-    noteEdits(failing, run)
+    recordEdits(failing, run)
     return
   }
   failing.set(command, {
     command,
-    error: endOf(run.result),
+    error: errorEnd(run.result),
     failures: (before?.failures ?? 0) + 1,
     isSettled: false,
     editedSince: [],
@@ -290,12 +284,12 @@ function enter(failing: Map<string, FailingCommand>, command: string, run: ToolR
   })
 }
 
-/** White space at the very end comes on top, so that the end is there however it is counted. */
-function endOf(text: string): string {
+/** Trailing white space does not count, so that the end contains text in any case. */
+function errorEnd(text: string): string {
   return text.slice(-(ERROR_END + text.length - text.trimEnd().length))
 }
 
-function noteEdits(failing: Map<string, FailingCommand>, run: ToolRun): void {
+function recordEdits(failing: Map<string, FailingCommand>, run: ToolRun): void {
   const edited = run.touches.flatMap(({ act, path }) => (act === 'read' ? [] : [path]))
   if (edited.length === 0) return
   for (const [command, item] of failing) {
@@ -304,7 +298,7 @@ function noteEdits(failing: Map<string, FailingCommand>, run: ToolRun): void {
   }
 }
 
-/** A call of another kind that failed: an edit that found nothing to replace, a file that is not there. */
+/** A failed call that is not a command: an edit that found nothing to replace, a missing file. */
 export interface FailedCall {
   readonly tool: string
   readonly target: string
@@ -315,7 +309,7 @@ export interface FailedCall {
 
 const CALL_ERROR = 300
 
-/** Newest first; those on a file that a later call of the same tool did without trouble are settled and left out. */
+/** Newest first. Left out where a later call of the same tool succeeded on the same file. */
 export function failedCallsOf(
   runs: readonly ToolRun[],
   clean: (text: string) => string,

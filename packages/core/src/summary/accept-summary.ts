@@ -1,4 +1,5 @@
-/** Whether what a summariser answered is a summary. Anything else is refused with its reason, and the old view stays. */
+/** Decides whether a model's answer is a summary. Anything else is refused with a reason, and the context stays as it is. */
+
 import { type Block, isCompactionBlock, isServerToolUse, isText, isToolUse } from '../log/block.ts'
 import { sectionsIn } from './summary-prompt.ts'
 
@@ -8,11 +9,11 @@ export interface SummaryAnswer {
 }
 
 export interface AcceptRules {
-  /** The text that was asked, to know it when it comes back. */
+  /** The prompt, to recognise an answer that only repeats it. */
   readonly prompt: string
-  /** Tokens of what the summary is to stand for. */
+  /** Tokens of what the summary replaces. */
   readonly replacedTokens: number
-  /** It must be smaller than this per cent of that. */
+  /** The summary must be smaller than this percentage of `replacedTokens`. */
   readonly maximumPercent: number
   readonly tokensOf: (text: string) => number
 }
@@ -37,7 +38,7 @@ type Verdict =
   | { readonly ok: true; readonly summary: string; readonly tokens: number; readonly block?: Block }
   | { readonly ok: false; readonly reason: AnswerRefusal; readonly message: string }
 
-/** An answer to a fork or a call of its own. */
+/** Checks the answer to a fork or a direct call. */
 export function acceptSummary(answer: SummaryAnswer, rules: AcceptRules): Verdict {
   const stopped = badStop(answer, ['end_turn', 'stop_sequence'])
   if (stopped !== null) return refused(stopped)
@@ -53,7 +54,7 @@ export function acceptSummary(answer: SummaryAnswer, rules: AcceptRules): Verdic
   return sized(neutral(parsed.text), rules)
 }
 
-/** An answer in the provider's own block, which goes back byte for byte: it can be refused, never mended. */
+/** Checks a provider's compaction block. It is sent back byte for byte, so it can be refused but not repaired. */
 export function acceptBlock(answer: SummaryAnswer, rules: AcceptRules): Verdict {
   const stopped = badStop(answer, ['compaction'])
   if (stopped !== null) return refused(stopped)
@@ -77,7 +78,7 @@ const STOPS: ReadonlyMap<string, PlainRefusal> = new Map([
 function badStop({ content, stopReason }: SummaryAnswer, normal: readonly string[]): PlainRefusal | null {
   if (content.some((block) => isToolUse(block) || isServerToolUse(block))) return 'tool-call'
   if (stopReason !== null && normal.includes(stopReason)) return null
-  // A provider that brings no block says why it stopped, and a normal stop is then no summary.
+  // Only reached for a compaction block: a normal stop means that the provider wrote none.
   if (stopReason === 'end_turn') return 'no-text'
   return stopReason === null ? 'cut-off' : (STOPS.get(stopReason) ?? 'odd-stop')
 }
@@ -89,7 +90,7 @@ function badText(answer: string, parsed: ParsedSummary, prompt: string): PlainRe
   return isRefusalText(parsed.text) ? 'refusal-text' : null
 }
 
-/** Sections that make a text one of ours, and the length from which an unclosed block passes for one. */
+/** Headings that identify a summary without tags; minimum length of an unclosed summary block. */
 const LEAST = { sections: 3, characters: 200 }
 
 function isStructured({ text, tags }: ParsedSummary): boolean {
@@ -97,7 +98,7 @@ function isStructured({ text, tags }: ParsedSummary): boolean {
   return tags === 'open' && text.length >= LEAST.characters
 }
 
-/** Words of the host are the host's alone: a summary that holds them would be taken for it. */
+/** Defuses reminder tags: the summary would otherwise pass for a message of the host. */
 function neutral(text: string): string {
   return text.replace(/<(\/?)system-reminder>/gi, '[$1system-reminder]')
 }
@@ -127,9 +128,9 @@ const MESSAGES: Readonly<Record<PlainRefusal, string>> = {
   'no-structure': 'The answer has neither the tags nor the sections of a summary.',
 }
 
-// Texts that come in place of a summary: a tool call written out, an error, a refusal, the task itself.
+// Texts that are not summaries: a tool call written as text, an error, a refusal, the prompt itself.
 
-/** Where a line begins with it: elsewhere it is spoken of. */
+/** Only at the start of a line; elsewhere the text talks about it. */
 const TOOL_PROTOCOL: readonly RegExp[] = [
   /^\s*<\s*(?:\w+:)?(?:function_calls|invoke\s+name\s*=|parameter\s+name\s*=)/im,
   /^\s*<\s*(?:tool_calls?|tool_use|tool_result)\b[^>]*>/im,
@@ -137,13 +138,13 @@ const TOOL_PROTOCOL: readonly RegExp[] = [
   /^\s*\{\s*"(?:type"\s*:\s*"tool_use|tool_calls?"|function_call")/m,
 ]
 
-/** Code that quotes such markup is no call, and neither is a message of the person told word for word. */
+/** Markup quoted in code is not a call. */
 function withToolProtocol(summary: string): boolean {
   const prose = summary.replace(/```[\s\S]*?(?:```|$)/g, '').replace(/`[^`\n]*`/g, '')
   return TOOL_PROTOCOL.some((pattern) => pattern.test(prose))
 }
 
-/** Longer texts say more than that something failed, however they begin. */
+/** Longer texts are not mere error messages or refusals, however they begin. */
 const SHORT = 600
 
 const ERRORS: readonly RegExp[] = [
@@ -162,34 +163,33 @@ const REFUSALS: readonly RegExp[] = [
 ]
 
 function isErrorText(text: string): boolean {
-  const body = bodyOf(text)
-  return body.length <= SHORT && ERRORS.some((pattern) => pattern.test(body))
+  return isShortMatch(text, ERRORS)
 }
 
 function isRefusalText(text: string): boolean {
-  const body = bodyOf(text)
-  return body.length <= SHORT && REFUSALS.some((pattern) => pattern.test(body))
+  return isShortMatch(text, REFUSALS)
 }
 
-function bodyOf(text: string): string {
-  return text.replace(/^\s*summary:\s*/i, '').trim()
+function isShortMatch(text: string, patterns: readonly RegExp[]): boolean {
+  const body = text.replace(/^\s*summary:\s*/i, '').trim()
+  return body.length <= SHORT && patterns.some((pattern) => pattern.test(body))
 }
 
-/** Lines of the task that a summary could hold by chance are shorter than this. */
+/** Shorter lines of the prompt could occur in a summary by chance. */
 const TELLING_LINE = 40
-/** So many of them, or all there are, make an echo. */
+/** This many of them, or all if there are fewer, make an echo. */
 const TELLING_LINES = 3
 
-/** Several long lines of the task stand in the answer word for word. */
+/** The answer contains several long lines of the prompt verbatim. */
 function echoesTask(answer: string, prompt: string): boolean {
-  const said = squeezed(answer)
+  const text = squeezed(answer)
   const lines = new Set(
     prompt
       .split('\n')
       .map(squeezed)
       .filter((line) => line.length >= TELLING_LINE),
   )
-  const found = [...lines].filter((line) => said.includes(line)).length
+  const found = [...lines].filter((line) => text.includes(line)).length
   return lines.size > 0 && found >= Math.min(TELLING_LINES, lines.size)
 }
 
@@ -197,13 +197,13 @@ function squeezed(text: string): string {
   return text.replace(/\s+/g, ' ').trim().toLowerCase()
 }
 
-// From what a summariser wrote to the summary: the analysis goes, what is inside the tags stays. Tags that are
-// missing, unclosed, nested or doubled never lose the summary; nothing but analysis is none.
+// Extracting the summary: the analysis is dropped, the text inside the tags stays. Missing, unclosed, nested or
+// doubled tags do not lose the summary; an answer with nothing but analysis has none.
 
 interface ParsedSummary {
   /** Headed `Summary:`, blank lines squeezed. */
   readonly text: string
-  /** How it was marked: by both tags, by the first alone, or not at all. */
+  /** Whether both tags were found, only the opening one, or none. */
   readonly tags: 'closed' | 'open' | 'none'
 }
 
@@ -213,22 +213,19 @@ const OPEN = /<[ \t]*summary(?:[ \t][^<>\n]*)?>/i
 const CLOSE = /<[ \t]*\/[ \t]*summary[ \t]*>/i
 const ANALYSIS_OPEN = /<[ \t]*analysis(?:[ \t][^<>\n]*)?>/i
 const ANALYSIS_CLOSE = /<[ \t]*\/[ \t]*analysis[ \t]*>/i
-/** The two blocks as they were asked for: the summary begins where the analysis ends. */
+/** Both blocks as requested: the summary begins where the analysis ends. */
 const SEAM = /<[ \t]*\/[ \t]*analysis[ \t]*>\s*(?=<[ \t]*summary(?:[ \t][^<>\n]*)?>)/i
 
-/** Null where there is no summary in it. */
+/** Null if the text contains no summary. */
 export function parseSummary(text: string): ParsedSummary | null {
   const whole = withoutAnalysis(text)
   const tagged = insideTags(whole)
   const bare = { body: withoutLoneTags(whole), tags: 'none' as const }
-  const found = tagged === null || hasMore(bare.body, tagged.body) ? bare : tagged
+  // Tags that were quoted, or belong to some other markup: most of the summary lies outside them.
+  const isOutside = tagged !== null && sectionsIn(bare.body).length > sectionsIn(tagged.body).length
+  const found = tagged === null || isOutside ? bare : tagged
   const body = tidy(found.body)
   return body === '' ? null : { text: `${SUMMARY_HEADING}\n${body}`, tags: found.tags }
-}
-
-/** Tags that were quoted, or belong to some markup of the conversation: most of the summary lies outside them. */
-function hasMore(bare: string, tagged: string): boolean {
-  return sectionsIn(bare).length > sectionsIn(tagged).length
 }
 
 function withoutAnalysis(text: string): string {
@@ -237,12 +234,12 @@ function withoutAnalysis(text: string): string {
   const opens = ANALYSIS_OPEN.exec(text)
   if (opens === null) return behindLoneClose(text)
   const summary = OPEN.exec(text)
-  // What opens inside a summary is part of it.
+  // An analysis tag inside the summary belongs to the summary.
   if (summary !== null && summary.index < opens.index) return text
   return withoutBlock(text, opens.index)
 }
 
-/** An analysis whose first tag is missing ends all the same. */
+/** For an analysis without its opening tag: the text after the closing one. */
 function behindLoneClose(text: string): string {
   const closes = ANALYSIS_CLOSE.exec(text)
   const summary = OPEN.exec(text)
@@ -257,18 +254,13 @@ function withoutBlock(text: string, start: number): string {
   const rest = closes === null ? '' : block.slice(closes.index + closes[0].length)
   const holdsSummary =
     summary !== null && !OPEN.test(rest) && (closes === null || summary.index < closes.index)
-  // Unclosed, or closed too late: the summary that begins inside it ends it.
+  // Unclosed, or closed too late: the analysis ends where the summary inside it begins.
   if (holdsSummary) return block.slice(summary.index).replace(ANALYSIS_CLOSE, '')
   return `${text.slice(0, start)}\n${rest}`
 }
 
-interface Found {
-  readonly body: string
-  readonly tags: ParsedSummary['tags']
-}
-
-/** From the first tag that opens to the last that closes: a summary may quote either. */
-function insideTags(text: string): Found | null {
+/** From the first opening tag to the last closing one, since a summary may quote either. */
+function insideTags(text: string): { readonly body: string; readonly tags: ParsedSummary['tags'] } | null {
   const opens = OPEN.exec(text)
   if (opens === null) return null
   const behind = text.slice(opens.index + opens[0].length)
@@ -284,7 +276,7 @@ function lastIndexOf(text: string, pattern: RegExp): number {
   return last
 }
 
-/** Between two summaries an analysis may stand. */
+/** Removes an analysis between two summaries. */
 function withoutGaps(text: string): string {
   const gap = new RegExp(
     `(${CLOSE.source})\\s*${ANALYSIS_OPEN.source}[\\s\\S]*?${ANALYSIS_CLOSE.source}\\s*(?=${OPEN.source})`,
@@ -293,7 +285,7 @@ function withoutGaps(text: string): string {
   return text.replace(gap, '$1\n')
 }
 
-/** Tags that stand alone on a line, or at either end, mark something; others are quoted. */
+/** Removes tags alone on a line or at either end of the text; others are quotations. */
 function withoutLoneTags(text: string): string {
   const lone = new RegExp(`^[ \\t]*(?:${TAG}[ \\t]*)+$`, 'gim')
   return withoutTagsAtEnd(withoutTagsAtStart(text.replace(lone, '')))
@@ -327,5 +319,5 @@ function tidy(text: string): string {
     .trim()
 }
 
-/** The heading, in case the model has written one itself. */
+/** A `Summary:` heading written by the model itself. */
 const HEADED = /^(?:#+[ \t]*|\*\*)?summary:(?:\*\*)?(?=\n|$)/i

@@ -1,6 +1,6 @@
 /**
- * What a compaction takes out and what it keeps: full, `from` a record on, or `up_to` one. Cuts fall where they are
- * legal, and every record of the view is in exactly one class.
+ * Selects what a compaction summarises and what it keeps: everything, `from` a record on, or `up_to` one. Tool calls
+ * stay with their results, and every record of the context is in exactly one class.
  */
 
 import type { View } from '../context/context-view.ts'
@@ -22,34 +22,34 @@ import type { CompactForm } from './summary-prompt.ts'
 
 export interface SpanOptions {
   readonly form: CompactForm
-  /** uuid of the record the person picked: the cut is in front of it. Needed for `from` and `up_to`. */
+  /** uuid of the record the user picked; the cut is in front of it. Required for `from` and `up_to`. */
   readonly pivot?: string
   readonly pins?: Pins
-  /** Cut between messages of different roles, where there is such a place: a provider's own block demands it. */
+  /** Cut between messages of different roles if possible: a provider's compaction block requires it. */
   readonly apart?: boolean
 }
 
 export interface Span {
   readonly form: CompactForm
-  /** What the summary stands for. Earlier summaries, and what earlier compactions kept, are among it. */
+  /** What the summary replaces, including earlier summaries and what earlier compactions kept. */
   readonly summarised: readonly Entry[]
-  /** The other side of the cut, verbatim; in front of the summary for `from`, behind it for `up_to`. */
+  /** The other side of the cut, verbatim: in front of the summary for `from`, behind it for `up_to`. */
   readonly kept: readonly Entry[]
-  /** Verbatim, though it lies on the summarised side: with all that a pinned record cannot be parted from. */
+  /** Kept verbatim on the summarised side: pinned records, with the rest of their round. */
   readonly pinned: readonly Entry[]
-  /** Said by the person and not yet answered: verbatim, last of all. */
+  /** User messages without a response yet: verbatim, at the very end. */
   readonly unanswered: readonly Entry[]
-  /** Notices and the like, which no model is ever shown. */
+  /** Records that are never sent to a model, such as notices. */
   readonly aside: readonly Entry[]
-  /** What a summariser is to be shown, in the order of the view. */
+  /** Input for the summarizer, in the order of the context. */
   readonly input: readonly Entry[]
-  /** Pins that found no room: summarised like the rest, and to be told. */
+  /** Pinned records beyond the budget: summarised like the rest, and reported. */
   readonly unpinned: readonly Entry[]
-  /** The first record behind the cut; null for a full compaction. */
+  /** The first record after the cut; null for a full compaction. */
   readonly pivot: string | null
-  /** The record the person picked, where the cut is not in front of it. */
+  /** The record the user picked, if the cut had to be moved away from it. */
   readonly movedFrom: string | null
-  /** A sentence for the person about the moved cut. */
+  /** A sentence for the user about the moved cut. */
   readonly note: string | null
 }
 
@@ -75,7 +75,7 @@ export function chooseSpan(view: Pick<View, 'entries'>, options: SpanOptions): S
   const waiting = waitingIds(flatten(view))
   if (waiting.length > 0) return refusal('pending-call', waiting.join(', '))
   const cut = cutFor(records, options)
-  return 'ok' in cut ? cut : classified(entries, cut, options)
+  return 'ok' in cut ? cut : createSpan(entries, cut, options)
 }
 
 interface Cut {
@@ -85,61 +85,40 @@ interface Cut {
   readonly cuts: readonly number[]
 }
 
-/** `chooseSpan` refuses before where a call waits. */
-const NOTHING_WAITS: readonly string[] = []
-
 function cutFor(records: readonly KnownRecord[], { form, pivot, apart }: SpanOptions): Cut | SpanRefusal {
-  const cuts = legalCuts(records, NOTHING_WAITS)
+  // No call is pending here: the caller has refused that already.
+  const cuts = legalCuts(records, [])
   if (form === 'full') return { position: records.length, pivot: null, movedFrom: null, cuts }
   const picked = records.findIndex((record) => record.uuid === pivot)
   if (pivot === undefined || picked === -1) return refusal('unknown-pivot', pivot ?? '(none was given)')
-  const position = moved(cuts, picked, form)
-  const parted = apart === true && form === 'up_to' ? partedCut(records, cuts, position) : position
-  const first = records[parted]?.uuid ?? null
-  return { position: parted, pivot: first, movedFrom: first === pivot ? null : pivot, cuts }
+  const nearest = nearestCut(cuts, picked, form)
+  const position = apart === true && form === 'up_to' ? cutBetweenRoles(records, cuts, nearest) : nearest
+  const first = records[position]?.uuid ?? null
+  return { position, pivot: first, movedFrom: first === pivot ? null : pivot, cuts }
 }
 
-/** Towards keeping more: what comes in front is kept for `from`, what comes behind for `up_to`. */
-function moved(cuts: readonly number[], picked: number, form: CompactForm): number {
+/** Moves towards keeping more: `from` keeps what comes before the cut, `up_to` what comes after it. */
+function nearestCut(cuts: readonly number[], picked: number, form: CompactForm): number {
   if (form === 'from') return cuts.find((cut) => cut >= picked) ?? Number.POSITIVE_INFINITY
   return cuts.findLast((cut) => cut <= picked) ?? 0
 }
 
-function partedCut(records: readonly KnownRecord[], cuts: readonly number[], position: number): number {
-  const parted = cuts.findLast((cut) => {
+/** The last cut up to `position` between messages of different roles; `position` if there is none. */
+function cutBetweenRoles(records: readonly KnownRecord[], cuts: readonly number[], position: number): number {
+  const roles = records.map(roleOf)
+  const between = cuts.findLast((cut) => {
     if (cut > position) return false
-    const before = roleBefore(records, cut)
-    const behind = roleBehind(records, cut)
-    return before !== null && behind !== 'system' && before !== behind
+    const before = roles.slice(0, cut).findLast((role) => role !== null)
+    const behind = roles.slice(cut).find((role) => role !== null)
+    return before !== undefined && behind !== 'system' && before !== behind
   })
-  return parted ?? position
+  return between ?? position
 }
 
-function roleBefore(records: readonly KnownRecord[], cut: number): string | null {
-  for (let at = cut - 1; at >= 0; at -= 1) {
-    const role = roleAt(records, at)
-    if (role !== null) return role
-  }
-  return null
-}
-
-function roleBehind(records: readonly KnownRecord[], cut: number): string | null {
-  for (let at = cut; at < records.length; at += 1) {
-    const role = roleAt(records, at)
-    if (role !== null) return role
-  }
-  return null
-}
-
-function roleAt(records: readonly KnownRecord[], at: number): string | null {
-  const record = records[at]
-  return record === undefined ? null : roleOf(record)
-}
-
-function classified(entries: readonly Entry[], cut: Cut, { form, pins = NO_PINS }: SpanOptions): SpanChoice {
-  const sides = sidesOf(entries, cut, form)
+function createSpan(entries: readonly Entry[], cut: Cut, { form, pins = NO_PINS }: SpanOptions): SpanChoice {
+  const sides = assignSides(entries, cut, form)
   const isFree = (at: number): boolean => sides[at] === 'out'
-  const { pinned, unpinned } = pinnedIn(entries, { pins, cuts: cut.cuts, isFree })
+  const { pinned, unpinned } = selectPinned(entries, { pins, cuts: cut.cuts, isFree })
   const on = (side: Side): readonly Entry[] => entries.filter((_, at) => sides[at] === side)
   const span: Span = {
     form,
@@ -152,15 +131,15 @@ function classified(entries: readonly Entry[], cut: Cut, { form, pins = NO_PINS 
     unpinned: unpinned.flatMap((at) => entries[at] ?? []),
     pivot: cut.pivot,
     movedFrom: cut.movedFrom,
-    note: noteOn(cut),
+    note: movedCutNote(cut),
   }
-  return emptySide(span) ?? { ok: true, span }
+  return refuseEmptySide(span) ?? { ok: true, span }
 }
 
 type Side = 'out' | 'kept' | 'unanswered' | 'aside'
 
-/** Where each entry goes, pins aside: exactly one place. */
-function sidesOf(entries: readonly Entry[], { position }: Cut, form: CompactForm): readonly Side[] {
+/** The class of each entry before pins are considered. */
+function assignSides(entries: readonly Entry[], { position }: Cut, form: CompactForm): readonly Side[] {
   const response = lastResponse(entries)
   return entries.map((entry, at) => {
     const isOut = form === 'from' ? at >= position : at < position
@@ -170,7 +149,7 @@ function sidesOf(entries: readonly Entry[], { position }: Cut, form: CompactForm
   })
 }
 
-function emptySide(span: Span): SpanRefusal | null {
+function refuseEmptySide(span: Span): SpanRefusal | null {
   const { form, summarised, kept, pinned, unanswered } = span
   if (form === 'full') return summarised.length === 0 ? refusal('nothing-to-summarise') : null
   if (summarised.length === 0 && pinned.length === 0)
@@ -180,7 +159,7 @@ function emptySide(span: Span): SpanRefusal | null {
   return others ? null : refusal('empty-side', form === 'from' ? 'kept in front' : 'kept behind')
 }
 
-function noteOn({ pivot, movedFrom }: Cut): string | null {
+function movedCutNote({ pivot, movedFrom }: Cut): string | null {
   if (movedFrom === null) return null
   return `The cut was moved from ${movedFrom} to ${pivot ?? 'the end'}, so that no tool call is parted from its result and no response from its own records. More is kept than was asked for.`
 }
@@ -203,12 +182,12 @@ const MESSAGES: Readonly<Record<SpanRefusalReason, (what: string) => string>> = 
       : `There is nothing to summarise ${side} the picked message. Pick another one.`,
 }
 
-// Pinned records on the summarised side of a compaction: kept within a budget, newest first, never torn out of a round.
+// Pinned records on the summarised side: kept within a budget, newest first, together with the rest of their round.
 
 interface Pins {
-  /** uuids of the records that are to survive verbatim. */
+  /** uuids of the records to keep verbatim. */
   readonly targets: readonly string[]
-  /** Tokens that all of them together may take. */
+  /** Tokens for all of them together. */
   readonly budgetTokens: number
   readonly tokensOf: (entry: Entry) => number
 }
@@ -218,18 +197,11 @@ const NO_PINS: Pins = { targets: [], budgetTokens: 0, tokensOf: () => 0 }
 interface PinContext {
   readonly pins: Pins
   readonly cuts: readonly number[]
-  /** Whether the entry at this place would be summarised if it were not pinned. */
+  /** Whether the entry at this position would be summarised if it were not pinned. */
   readonly isFree: (at: number) => boolean
 }
 
-interface Pinned {
-  /** Places of the entries kept: each pinned record with those between the same two cuts. */
-  readonly pinned: ReadonlySet<number>
-  /** Places of pinned records that found no room. */
-  readonly unpinned: readonly number[]
-}
-
-function pinnedIn(entries: readonly Entry[], context: PinContext): Pinned {
+function selectPinned(entries: readonly Entry[], context: PinContext) {
   const { pins, isFree } = context
   const targets = new Set(pins.targets)
   const pinned = new Set<number>()
@@ -238,7 +210,8 @@ function pinnedIn(entries: readonly Entry[], context: PinContext): Pinned {
   for (let at = entries.length - 1; at >= 0; at -= 1) {
     if (!isPinnable(entries[at], targets) || !isFree(at) || pinned.has(at)) continue
     const group = groupAt(at, entries.length, context).filter((place) => !pinned.has(place))
-    const tokens = group.reduce((sum, place) => sum + tokensAt(entries, place, pins), 0)
+    const groupEntries = group.flatMap((place) => entries[place] ?? [])
+    const tokens = groupEntries.reduce((sum, entry) => sum + pins.tokensOf(entry), 0)
     if (tokens > left) unpinned.unshift(at)
     else for (const place of group) pinned.add(place)
     left -= tokens > left ? 0 : tokens
@@ -246,7 +219,7 @@ function pinnedIn(entries: readonly Entry[], context: PinContext): Pinned {
   return { pinned, unpinned }
 }
 
-/** A summary is never a pin: it is written anew each time. */
+/** A summary cannot be pinned: it is rewritten each time. */
 function isPinnable(entry: Entry | undefined, targets: ReadonlySet<string>): boolean {
   return entry !== undefined && targets.has(entry.record.uuid) && entry.record.isCompactSummary !== true
 }
@@ -257,29 +230,22 @@ function groupAt(at: number, length: number, { cuts, isFree }: PinContext): read
   return Array.from({ length: end - start }, (_, index) => start + index).filter(isFree)
 }
 
-function tokensAt(entries: readonly Entry[], place: number, { tokensOf }: Pins): number {
-  const entry = entries[place]
-  return entry === undefined ? 0 : tokensOf(entry)
-}
+// What the boundary record stores about the records its compaction kept.
 
-// What a boundary says of the records its compaction kept.
-
-interface SpanAnchors {
-  readonly boundaryUuid: string
-  readonly summaryUuid: string
-  /** The last record that the compaction writes: unanswered messages come behind it. */
-  readonly lastUuid: string
-}
-
-type KeptMetadata = Pick<CompactMetadata, 'preservedMessages' | 'unansweredMessages' | 'messagesSummarized'>
-
-/** uuids that stay verbatim beside the summary, in order: in front of it for `from`, behind it else. */
+/** uuids kept verbatim beside the summary, in order: in front of it for `from`, otherwise behind it. */
 export function keptUuids({ form, kept, pinned }: Span): readonly string[] {
   return uuidsOf(form === 'from' ? [...kept, ...pinned] : [...pinned, ...kept])
 }
 
-export function keptMetadata(span: Span, anchors: SpanAnchors): KeptMetadata {
-  const { boundaryUuid, summaryUuid, lastUuid } = anchors
+/** `lastUuid`: the last record the compaction writes; unanswered messages follow it. */
+export function keptMetadata(
+  span: Span,
+  {
+    boundaryUuid,
+    summaryUuid,
+    lastUuid,
+  }: { readonly boundaryUuid: string; readonly summaryUuid: string; readonly lastUuid: string },
+): Pick<CompactMetadata, 'preservedMessages' | 'unansweredMessages' | 'messagesSummarized'> {
   const uuids = keptUuids(span)
   const unanswered = uuidsOf(span.unanswered)
   const anchorUuid = span.form === 'from' ? boundaryUuid : summaryUuid
@@ -294,30 +260,26 @@ function uuidsOf(entries: readonly Entry[]): readonly string[] {
   return entries.map((entry) => entry.record.uuid)
 }
 
-/** The role of the message a record goes into; null where it goes into none. */
+/** The role of the message a record becomes part of; null if it is not sent. */
 export function roleOf(record: KnownRecord): 'user' | 'assistant' | 'system' | null {
   if (record.type === 'assistant') return isSyntheticError(record) ? null : 'assistant'
   if (record.type === 'user') return record.message.role
   return record.type === 'attachment' && record.isScreenOnly !== true ? 'user' : null
 }
 
-// What an entry is to a compaction: the person's own word, a response, or a notice that must go on standing.
-
-/** Said by the person: text they typed, also beside the answer to a call, or a picture without a word. */
-function isPersons(record: KnownRecord | undefined): boolean {
-  if (record === undefined || record.type !== 'user') return false
+/** Written by the user: typed text, also beside a tool result, or an image without text. */
+function isPersons(record: KnownRecord): boolean {
+  if (record.type !== 'user') return false
   if (typedText(record) !== null) return true
   return isPrompt(record) && blocksOf(record.message.content).some(isMedia)
 }
 
-/** Place of the last record of a response; −1 where the model has said nothing. */
+/** Position of the last record of a response; −1 if there is none. */
 function lastResponse(entries: readonly Entry[]): number {
   return entries.findLastIndex(({ record }) => record.type === 'assistant' && !isSyntheticError(record))
 }
 
-/** A clearing that the provider makes has to be sent again with every request for as long as its results are. */
-function isCarriedOn(record: KnownRecord | undefined): boolean {
-  return (
-    record !== undefined && isMicrocompactBoundary(record) && isClearedRemotely(record.microcompactMetadata)
-  )
+/** A clearing done by the provider is part of every request as long as its tool results are. */
+function isCarriedOn(record: KnownRecord): boolean {
+  return isMicrocompactBoundary(record) && isClearedRemotely(record.microcompactMetadata)
 }

@@ -1,17 +1,18 @@
-/** Takes credentials out of a text that is about to be shown or stored. What a log holds stays as it is. */
+/** Removes credentials from texts that are about to be shown or stored. The log itself is never changed. */
 
 export const REDACTED = '[redacted]'
 
-/** A cheap look first: hardly any text has a credential, and the patterns are many. */
+/** A cheap test first, since most texts contain no credential and there are many patterns. */
 const SUSPICIOUS =
   /[A-Za-z0-9_+/=-]{16}|pass|pwd|secret|token|key|auth|bearer|cookie|credential|:\/\/|\b(?:curl|mysql|mariadb|docker|podman|helm|mongo|redis-cli|openssl|7z)/i
 
+/** Replaces every credential it recognises with `[redacted]`. Idempotent. */
 export function redact(text: string): string {
   if (!SUSPICIOUS.test(text)) return text
   return SECRET_PATTERNS.reduce((left, { pattern }) => left.replace(pattern, withoutSecret), text)
 }
 
-/** The same value with every text in it redacted. */
+/** A copy of the value with every string in it redacted. */
 export function redactAll<Value>(value: Value): Value
 export function redactAll(value: unknown): unknown {
   if (typeof value === 'string') return redact(value)
@@ -20,27 +21,27 @@ export function redactAll(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([field, item]) => [field, redactAll<unknown>(item)]))
 }
 
-/** A replacer gets the match, its groups, and last of all the named groups, where there are any. */
+/** The last argument of a replacer holds the named groups, if the pattern has any. */
 function withoutSecret(_match: string, ...rest: readonly unknown[]): string {
   const groups = rest.at(-1)
   const kept = typeof groups === 'object' && groups !== null && 'kept' in groups ? groups.kept : ''
   return `${typeof kept === 'string' ? kept : ''}${REDACTED}`
 }
 
-/** What a credential looks like. A pattern that would also take ordinary code, hashes or ids is left out. */
+/** The shape of a credential. Patterns that would also match ordinary code, hashes or ids are left out. */
 interface SecretPattern {
   readonly name: string
-  /** Global. Group `kept`, where there is one, stands before the secret and stays. */
+  /** Global. The group `kept`, if there is one, precedes the secret and stays. */
   readonly pattern: RegExp
 }
 
-/** What is plainly no secret where one might stand: a reference, a placeholder, a word of a language. */
+/** Values that are clearly not secrets: a reference, a placeholder, a keyword. */
 const NO_VALUE: string =
   '(?!\\[redacted\\]|[$<{(*[]|(?:process|os|env|self|this|config|settings|options)\\.|(?:null|none|nil|true|false|undefined|string|str|bytes|number|int|bool|boolean|any|unknown|optional|required|x{3,}|\\.{3}|…|your[_-]|my[_-]|example|changeme|placeholder|redacted)(?![A-Za-z0-9]))'
 
-// Passwords on a command line that stand behind an option of one letter: it depends on the command what that means.
+// Passwords behind one-letter options on a command line, whose meaning depends on the command.
 
-/** Of the command and its option; what stands between them is of the same command. */
+/** A quoted value after `option`, within the same command. */
 function behind(name: string, command: string, option: string): SecretPattern {
   const kept = `(?<kept>(?<![A-Za-z0-9_-])(?:${command})\\b[^\\r\\n|;&]{0,400}?\\s${option}`
   const quoted = `(?<quote>["'])(?=[^\\r\\n]*?\\k<quote>))${NO_VALUE}(?:(?!\\k<quote>)[^\\r\\n])+`
@@ -53,7 +54,7 @@ function behindPlain(name: string, command: string, option: string): SecretPatte
 }
 
 const OPTIONS: readonly (readonly [command: string, option: string])[] = [
-  // Only glued on: with room between, `-p` asks, and what follows is the name of a database.
+  // Only without a space: `-p ` alone prompts, and what follows is the name of a database.
   ['mysql(?:dump|admin|import|show|check|sh|pump|slap)?|mariadb(?:-[a-z]+)?', '-p'],
   ['sshpass', '-p[ \\t]*'],
   ['(?:docker|podman|nerdctl|buildah|helm registry|oras|az acr) login', '-p[ \\t=]*'],
@@ -69,7 +70,7 @@ const COMMAND_SECRETS: readonly SecretPattern[] = [
     behind(`quoted, of ${command}`, command, option),
     behindPlain(`of ${command}`, command, option),
   ]),
-  // As one quoted word.
+  // User and password as one quoted word.
   {
     name: 'user and password',
     pattern:
@@ -77,16 +78,16 @@ const COMMAND_SECRETS: readonly SecretPattern[] = [
   },
 ]
 
-// Credentials that give themselves away by their own letters: issued with a prefix, so that scanners can find them.
+// Tokens with a known prefix.
 
 const WORD = '[A-Za-z0-9_-]'
 
-/** Not in the middle of a word or of a longer token: its prefix is one that words may end in. */
+/** Not inside a word or a longer token: ordinary words may end in this prefix. */
 function token(name: string, body: string): SecretPattern {
   return { name, pattern: new RegExp(`(?<![A-Za-z0-9_-])${body}`, 'g') }
 }
 
-/** Told by its prefix even where that is glued to a word, as in `-pghp_…`. */
+/** Recognised even directly after other letters, as in `-pghp_…`. */
 function glued(name: string, body: string): SecretPattern {
   return { name, pattern: new RegExp(body, 'g') }
 }
@@ -94,12 +95,12 @@ function glued(name: string, body: string): SecretPattern {
 const ISSUED_TOKENS: readonly SecretPattern[] = [
   token('anthropic', `sk-ant-${WORD}{16,}`),
   token('openai', `sk-(?:proj|svcacct|admin|or-v1|or)-${WORD}{16,}`),
-  // Behind a letter they might be the end of `task-` or `disk-`: only a random look tells.
+  // After a letter this could be the end of `task-` or `disk-`, so the rest must look random.
   glued(
     'glued sk',
     `sk-(?:ant|proj|svcacct|admin|or-v1|or)-(?=${WORD}*[A-Z])(?=${WORD}*[a-z])(?=${WORD}*[0-9])${WORD}{24,}`,
   ),
-  // Old keys have no more than `sk-`: letters of both cases and digits tell them from a name with hyphens.
+  // Old keys have only `sk-`: upper and lower case letters and digits distinguish them from a hyphenated name.
   token('sk', `sk-(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{20,}`),
   glued('github', `(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})`),
   glued('gitlab', `gl(?:pat|oas|dt|rt|cbt|ptt|ft|imt|agent|soat)-${WORD}{20,}`),
@@ -143,18 +144,18 @@ const ISSUED_TOKENS: readonly SecretPattern[] = [
   glued('jwt', `eyJ${WORD}{8,}\\.eyJ${WORD}{8,}\\.${WORD}*`),
 ]
 
-// Credentials known only by what stands before them: a header, an address, the name of a field.
+// Credentials recognised by what precedes them: a header, a URL, the name of a field.
 
-/** Words that make of what follows a secret: with anything before them, `-`, `_` or nothing between their parts. */
+/** Field names whose value is a secret; with any prefix, and `-`, `_` or nothing between their parts. */
 const SECRET_WORD =
   '(?:pass(?:word|wd|phrase)|pwd(?!["\']?[ \\t]*[:=][ \\t]*["\']?[/~.])|secret|(?:api|access|auth|private|secret|signing|encryption|account|client)[_-]?(?:key|secret)|(?:access|auth|api|refresh|bearer|session|id|csrf|bot|oauth)?[_-]?token|credentials?)'
 const BEFORE = '(?<![A-Za-z0-9_])(?:[A-Za-z0-9]{1,40}[_.-]){0,6}[A-Za-z0-9]{0,24}?'
 const SECRET_NAME = `${BEFORE}${SECRET_WORD}[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}`
 
-/** The name of a variable or what is called like a function: code, and no value. */
+/** A function call or an index is code, not a value. */
 const NO_CODE = '(?![A-Za-z_$][\\w$.]*[([])'
 const PLAIN = '[^\\s"\'`,;&|(){}<>\\\\]'
-/** With room around it an equals sign is more often code than configuration: the value must look random. */
+/** An equals sign with spaces is usually code rather than configuration, so the value must look random. */
 const SPACED = '(?:[ \\t]+:?=[ \\t]*|:?=[ \\t]+|:=)(?![=>~"\'`\\\\])'
 
 const SPOKEN_SECRETS: readonly SecretPattern[] = [
@@ -223,7 +224,7 @@ const SPOKEN_SECRETS: readonly SecretPattern[] = [
   },
 ]
 
-// All that is looked for, in order: a whole key before its parts, what is sure before what is likely.
+// All patterns in order: a whole key before its parts, certain ones before likely ones.
 
 const PRIVATE_KEY: SecretPattern = {
   name: 'private key',

@@ -1,4 +1,4 @@
-/** The request of a call of its own: a short system prompt, the stripped conversation, the task as its last words. */
+/** The input of a direct summary call: a short system prompt, the stripped conversation, the prompt as the last message. */
 
 import { roundsOf } from '../context/cut-points.ts'
 import type { Entry } from '../context/entry.ts'
@@ -25,23 +25,23 @@ import type { HeadDropPolicy } from '../policy/policy.ts'
 import type { Profile } from '../policy/provider-profile.ts'
 
 export interface InputParts {
-  /** What the summariser is shown, in the order of the view. */
+  /** Entries to send, in the order of the context. */
   readonly entries: readonly Entry[]
   readonly prompt: string
   readonly summariser: Summariser
-  /** The tools of the conversation: one stays declared while calls are among the messages. */
+  /** The conversation's tools; one of them stays declared while messages contain tool calls. */
   readonly tools: readonly JsonObject[]
-  /** Stands in front where the model would speak first; null where nothing went before. */
+  /** Text put in front if the first message would be the assistant's; null if nothing was dropped. */
   readonly marker?: string | null
-  /** Calls and results as text, without any tool. */
+  /** Sends tool calls and results as text, without declaring a tool. */
   readonly asText?: boolean
-  /** Tokens that the answer may take, where not as many as usual. */
+  /** Output limit, if other than the summarizer's own. */
   readonly outputTokens?: number
 }
 
 export interface DirectInput {
   readonly payload: Payload
-  /** Exact texts beside the messages, where a block does not survive parse and stringify. */
+  /** By message: exact JSON text of blocks that parse and stringify would change. */
   readonly raw: readonly (ReadonlyMap<number, string> | undefined)[]
 }
 
@@ -54,7 +54,7 @@ export function prepareInput(parts: InputParts): DirectInput {
   const shown = marker === null ? stripped : withMarker(stripped, marker)
   const task: Entry = { record: metaRecord('summary-task', prompt), index: -1 }
   const all = flatMessagesOf(flatten({ entries: List.of([...shown, task]) }))
-  const flat = summariser.profile.roles.consecutive === 'refused' ? oneByOne(all) : all
+  const flat = summariser.profile.roles.consecutive === 'refused' ? joinSameRole(all) : all
   const messages = flat.map(({ message }) => message)
   const payload: Payload = {
     model: summariser.model,
@@ -66,18 +66,18 @@ export function prepareInput(parts: InputParts): DirectInput {
   return { payload, raw: flat.map(({ raw }) => raw) }
 }
 
-/** Messages of one role in a row as one. */
-function oneByOne(messages: readonly FlatMessage[]): readonly FlatMessage[] {
+/** Joins consecutive messages of one role. */
+function joinSameRole(messages: readonly FlatMessage[]): readonly FlatMessage[] {
   const joined: FlatMessage[] = []
   for (const message of messages) {
     const last = joined.at(-1)
-    if (last?.message.role === message.message.role) joined.splice(-1, 1, together(last, message))
+    if (last?.message.role === message.message.role) joined.splice(-1, 1, joinMessages(last, message))
     else joined.push(message)
   }
   return joined
 }
 
-function together(one: FlatMessage, other: FlatMessage): FlatMessage {
+function joinMessages(one: FlatMessage, other: FlatMessage): FlatMessage {
   const blocks = blocksOf(one.message.content)
   const behind = [...(other.raw ?? [])].map(([index, text]) => [blocks.length + index, text] as const)
   return {
@@ -87,16 +87,18 @@ function together(one: FlatMessage, other: FlatMessage): FlatMessage {
   }
 }
 
-/** One is enough, and as few as can be keep the model from calling any. */
+/** Providers require a declared tool beside tool blocks. One is enough; more would invite calls. */
 function toolsFor(messages: readonly ApiMessage[], tools: readonly JsonObject[]): Pick<Payload, 'tools'> {
   const blocks = messages.flatMap((message) => blocksOf(message.content))
   if (!blocks.some((block) => isToolUse(block) || isToolResult(block))) return {}
   const used = new Set(blocks.flatMap((block: Block) => (isToolUse(block) ? [block.name] : [])))
   const plain = tools.filter((tool) => tool.input_schema !== undefined)
-  return { tools: [plain.find((tool) => used.has(String(tool.name))) ?? plain[0] ?? NO_TOOL].map(unmarked) }
+  return {
+    tools: [plain.find((tool) => used.has(String(tool.name))) ?? plain[0] ?? NO_TOOL].map(toPlainTool),
+  }
 }
 
-function unmarked({ cache_control: _, defer_loading: __, ...tool }: JsonObject): JsonObject {
+function toPlainTool({ cache_control: _, defer_loading: __, ...tool }: JsonObject): JsonObject {
   return tool
 }
 
@@ -106,23 +108,23 @@ const NO_TOOL: JsonObject = {
   input_schema: { type: 'object' },
 }
 
-// The conversation as a call of its own shows it to a summariser: no media, no thinking, nothing that comes back by
-// itself after the compaction, nothing that only the model which made it can read.
+// Stripping the conversation: no media, no thinking, no attachments that the compaction attaches again, nothing that
+// only the model that wrote it can read.
 
 interface StripOptions {
-  /** Calls and their results are told as text, so that the request needs no tools at all. */
+  /** Tool calls and results become text, so that the request needs no tools. */
   readonly asText: boolean
 }
 
-/** Never worth summarising: the skill tool names them, and those in use come back. */
+/** Not worth summarising: the skill tool lists them, and skills in use are attached again. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['skill_discovery', 'skill_listing'])
 
 export function stripInput(entries: readonly Entry[], options: StripOptions): readonly Entry[] {
   const batches = compactionBatches(entries)
-  return entries.flatMap((entry) => strippedEntry(entry, batches, options))
+  return entries.flatMap((entry) => stripEntry(entry, batches, options))
 }
 
-/** What the last compaction brought back stands in its batch, and will be brought back again. */
+/** Batches of earlier compactions: their attachments will be attached again. */
 function compactionBatches(entries: readonly Entry[]): ReadonlySet<string> {
   return new Set(
     entries.flatMap(({ record }) =>
@@ -133,22 +135,17 @@ function compactionBatches(entries: readonly Entry[]): ReadonlySet<string> {
   )
 }
 
-function strippedEntry(entry: Entry, batches: ReadonlySet<string>, options: StripOptions): readonly Entry[] {
-  const { record } = entry
-  if (record.type === 'attachment') return strippedAttachment(entry, record, batches)
+function stripEntry(entry: Entry, batches: ReadonlySet<string>, options: StripOptions): readonly Entry[] {
+  const { record, cleared } = entry
+  if (record.type === 'attachment') return stripAttachment(entry, record, batches)
   if (record.type !== 'user' && record.type !== 'assistant') return []
-  if (isPlain(entry)) return [entry]
-  const changed = strippedRecord(record, entry, options)
+  const { content, role } = record.message
+  if (cleared === undefined && typeof content === 'string' && role !== 'system') return [entry]
+  const changed = stripRecord(record, entry, options)
   return changed === null ? [] : [{ record: changed, index: entry.index }]
 }
 
-/** Nothing but what was said. */
-function isPlain({ record, cleared }: Entry): boolean {
-  if (cleared !== undefined || (record.type !== 'user' && record.type !== 'assistant')) return false
-  return typeof record.message.content === 'string' && record.message.role !== 'system'
-}
-
-function strippedAttachment(
+function stripAttachment(
   entry: Entry,
   record: AttachmentRecord,
   batches: ReadonlySet<string>,
@@ -165,37 +162,41 @@ function strippedAttachment(
   ]
 }
 
-type Said = Extract<KnownRecord, { type: 'user' | 'assistant' }>
+type MessageRecord = Extract<KnownRecord, { type: 'user' | 'assistant' }>
 
-/** As the view shows it, clearings applied. Exact texts go along with what stays as it is: no long number is told wrong. */
-function strippedRecord(record: Said, entry: Entry, options: StripOptions): Said | null {
+/** With clearings applied. Unchanged blocks keep their exact JSON text, so that long numbers stay correct. */
+function stripRecord(record: MessageRecord, entry: Entry, options: StripOptions): MessageRecord | null {
   const isSystem = record.message.role === 'system'
   const blocks: Block[] = []
   const rawBlocks: RawBlock[] = []
   for (const { block, raw } of partsOf(entry)) {
-    const told = strippedBlock(block, options)
-    if (told === null) continue
-    if (raw !== undefined && told === block) rawBlocks.push({ index: blocks.length, text: raw })
-    blocks.push(isSystem ? asReminder(told) : told)
+    const stripped = stripBlock(block, options)
+    if (stripped === null) continue
+    if (raw !== undefined && stripped === block) rawBlocks.push({ index: blocks.length, text: raw })
+    blocks.push(isSystem ? asReminder(stripped) : stripped)
   }
   return blocks.length === 0 ? null : withContent(record, blocks, rawBlocks)
 }
 
-function withContent(record: Said, content: readonly Block[], rawBlocks: readonly RawBlock[]): Said {
+function withContent(
+  record: MessageRecord,
+  content: readonly Block[],
+  rawBlocks: readonly RawBlock[],
+): MessageRecord {
   const { rawBlocks: _, ...rest } = record
   const raw = rawBlocks.length > 0 ? { rawBlocks } : {}
   if (rest.type === 'user') return { ...rest, message: { role: 'user', content }, ...raw }
   return { ...rest, message: { ...rest.message, content }, ...raw }
 }
 
-/** A system message in mid-conversation is not every provider's, and none of the summariser's. */
+/** Not every provider accepts a system message inside the conversation, and it is not addressed to the summarizer. */
 function asReminder(block: Block): Block {
   if (!isText(block)) return block
   return { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }
 }
 
-/** Null for what is left out altogether. */
-function strippedBlock(block: Block, { asText }: StripOptions): Block | null {
+/** Null for a block that is left out. */
+function stripBlock(block: Block, { asText }: StripOptions): Block | null {
   if (isText(block)) return plainText(block)
   if (isThinking(block)) return null
   if (isMedia(block)) return text(`[${block.type}]`)
@@ -210,7 +211,7 @@ function strippedBlock(block: Block, { asText }: StripOptions): Block | null {
 
 const UNREADABLE = '[an earlier summary that cannot be read]'
 
-/** Citations and the like point at what may no longer be there. */
+/** Without citations and other fields that refer to blocks which may be missing. */
 function plainText(block: Block & { readonly text: string }): Block {
   return Object.keys(block).length === 2 ? block : text(block.text)
 }
@@ -218,21 +219,25 @@ function plainText(block: Block & { readonly text: string }): Block {
 function withoutMedia(block: Block): Block {
   const { content } = block
   if (!Array.isArray(content) || content.every((item) => isBlock(item) && isText(item))) return block
-  const told = content.flatMap((item) => (isBlock(item) ? (strippedBlock(item, { asText: true }) ?? []) : []))
-  return { ...block, content: told }
+  return { ...block, content: blocksAsText(content) }
 }
 
 function resultText(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
-  const told = content.flatMap((item) => (isBlock(item) ? (strippedBlock(item, { asText: true }) ?? []) : []))
-  return told.map((item) => String(item.text ?? '')).join('\n')
+  return blocksAsText(content)
+    .map((item) => String(item.text ?? ''))
+    .join('\n')
 }
 
-/** As JSON, without what only its maker can read and without pictures as text. */
+function blocksAsText(content: readonly unknown[]): readonly Block[] {
+  return content.flatMap((item) => (isBlock(item) ? (stripBlock(item, { asText: true }) ?? []) : []))
+}
+
+/** As JSON, without signatures, encrypted fields and media. */
 function readable(value: unknown): string {
-  const told = JSON.stringify(value, (key, held) => (isOpaque(key, held) ? undefined : mediaAsText(held)))
-  return told ?? ''
+  const json = JSON.stringify(value, (key, held) => (isOpaque(key, held) ? undefined : mediaAsText(held)))
+  return json ?? ''
 }
 
 function isOpaque(key: string, held: unknown): boolean {
@@ -247,22 +252,22 @@ function mediaAsText(held: unknown): unknown {
   return isObject(held) && isBlock(held) && isMedia(held) ? `[${held.type}]` : held
 }
 
-function text(said: string): Block {
-  return { type: 'text', text: said.trim() === '' ? '[empty]' : said }
+function text(content: string): Block {
+  return { type: 'text', text: content.trim() === '' ? '[empty]' : content }
 }
 
-// Who writes a summary on a call of its own, and the settings that keep thinking from eating the answer.
+// The model of a direct call, and settings that keep thinking from using up the answer's tokens.
 
 export interface Summariser {
   readonly model: string
   readonly profile: Profile
-  /** Context window in tokens; null where nobody knows it. */
+  /** Context window in tokens; null if unknown. */
   readonly window: number | null
-  /** Tokens that a summary may take: 20,000 by policy, less in a small window. */
+  /** Maximum tokens of a summary: 20,000 by policy, less in a small window. */
   readonly outputTokens: number
 }
 
-/** Tokens for thinking that cannot be turned off, beside those for the summary. */
+/** Tokens added for thinking that cannot be turned off. */
 const THINKING_ROOM = 8_000
 const LOWEST_EFFORT = 'low'
 
@@ -270,7 +275,7 @@ type AnswerSettings = Pick<Payload, 'max_tokens' | 'thinking'> & {
   readonly output_config?: JsonObject
 }
 
-/** Thinking off where the model allows it; otherwise at the lowest effort, with room for it. */
+/** Thinking off if the model allows it; otherwise the lowest effort, with tokens added for it. */
 export function answerSettings(
   { profile, outputTokens }: Summariser,
   tokens: number = outputTokens,
@@ -292,7 +297,7 @@ export function answerSettings(
   return { max_tokens, ...effortOf(LOWEST_EFFORT, profile) }
 }
 
-/** Tokens of a window that are not for input. */
+/** Tokens of the window reserved for the answer and its thinking. */
 export function answerTokens(summariser: Summariser): number {
   return answerSettings(summariser).max_tokens ?? summariser.outputTokens
 }
@@ -306,26 +311,21 @@ function effortOf(effort: string, { refusedFields }: Profile): { readonly output
   return refused ? {} : { output_config: { effort } }
 }
 
-// A prompt that was too long, made shorter from its head: whole rounds go, oldest first. What goes was shown to no
-// summariser, so it is handed back for the local extractor to cover.
+// Shortening a prompt that was too long: whole rounds are dropped, oldest first. No model sees them, so they are
+// returned for a local summary.
 
-/** Stands in front where the rest would begin with the model. */
+/** Put in front if the rest would begin with an assistant message. */
 export const TRUNCATION_MARKER = '[earlier conversation truncated for compaction retry]'
 
-interface HeadDropContext {
-  /** Tokens that are too many, where the provider said so. */
+interface DropRules {
+  /** Tokens above the limit, if the provider reported them. */
   readonly over: number | null
   readonly tokensOf: (entry: Entry) => number
   readonly policy: Pick<HeadDropPolicy, 'percentOfRounds' | 'minimumRounds'>
 }
 
-interface HeadDrop {
-  readonly rest: readonly Entry[]
-  readonly dropped: readonly Entry[]
-}
-
-/** Null where nothing would be left. At least one round goes, so that no retry is what failed. */
-export function dropHead(entries: readonly Entry[], context: HeadDropContext): HeadDrop | null {
+/** Drops at least one round, so that a retry differs from what failed. Null if nothing would be left. */
+export function dropHead(entries: readonly Entry[], context: DropRules) {
   const rounds = roundsOfEntries(withoutMarker(entries))
   const count = roundsToDrop(rounds, context)
   const rest = rounds.slice(count).flat()
@@ -333,8 +333,7 @@ export function dropHead(entries: readonly Entry[], context: HeadDropContext): H
   return { rest, dropped: rounds.slice(0, count).flat() }
 }
 
-function roundsToDrop(rounds: readonly (readonly Entry[])[], context: HeadDropContext): number {
-  const { over, tokensOf, policy } = context
+function roundsToDrop(rounds: readonly (readonly Entry[])[], { over, tokensOf, policy }: DropRules): number {
   if (over === null || over <= 0)
     return Math.max(policy.minimumRounds, Math.floor((rounds.length * policy.percentOfRounds) / 100))
   let left = over
@@ -345,7 +344,7 @@ function roundsToDrop(rounds: readonly (readonly Entry[])[], context: HeadDropCo
   return covered === -1 ? rounds.length : covered + 1
 }
 
-/** Entries between two neighbouring cuts, each group with something said in it. */
+/** Entries grouped into rounds: between two neighbouring cut points, each with at least one message. */
 export function roundsOfEntries(entries: readonly Entry[]): readonly (readonly Entry[])[] {
   let at = 0
   return roundsOf(entries.map((entry) => entry.record))
@@ -356,13 +355,13 @@ export function roundsOfEntries(entries: readonly Entry[]): readonly (readonly E
     })
 }
 
-/** Without the marker of an earlier retry: left in, it would be a round of its own and all that is dropped. */
+/** Removes the marker of an earlier retry: it would count as a round, and nothing else would be dropped. */
 function withoutMarker(entries: readonly Entry[]): readonly Entry[] {
   const first = entries[0]
   return first !== undefined && isMarker(first.record) ? entries.slice(1) : entries
 }
 
-/** With `text` in front, where the model would speak first. */
+/** Puts `text` in front if the first message would be the assistant's. */
 export function withMarker(entries: readonly Entry[], text: string): readonly Entry[] {
   const first = entries.find(isShown)
   if (first?.record.type !== 'assistant') return entries
@@ -373,7 +372,7 @@ function isMarker(record: KnownRecord): boolean {
   return record.type === 'user' && record.isMeta === true && record.message.content === TRUNCATION_MARKER
 }
 
-/** A record that is only ever sent, never stored. */
+/** A user record that is only sent, never stored. */
 export function metaRecord(uuid: string, text: string): KnownRecord {
   return {
     type: 'user',

@@ -1,18 +1,19 @@
 /**
- * The record that stands for what a compaction took out. It is told as data, in a neutral voice: what happened, where
- * the rest can be read, and, only where nobody is there to ask, that the work goes on.
+ * The record that replaces what a compaction summarised: the summary in a neutral voice, where to read the rest and,
+ * after an automatic compaction, the instruction to continue.
  */
+
 import type { UserRecord } from '../log/record.ts'
 import type { Span } from './select-span.ts'
 
-/** How the work goes on: the person decides, at once, or at once with nobody watching. */
+/** How the work continues: as the user decides, immediately, or immediately and unattended. */
 type Continuation = 'none' | 'automatic' | 'autonomous'
 
 export interface SummaryMessageParts {
   /** As accepted or repaired, headed `Summary:`. */
   readonly summary: string
   readonly span: Pick<Span, 'form' | 'kept' | 'pinned' | 'unanswered'>
-  /** Where the whole conversation can be read: a path, or how to search it; null where nowhere. */
+  /** Where the whole conversation can be read: a path, or how to search it; null if nowhere. */
   readonly transcript: string | null
   readonly continuation: Continuation
 }
@@ -32,12 +33,18 @@ export function summaryRecord(parts: SummaryMessageParts): SummaryRecordBody {
 }
 
 export function summaryMessage({ summary, span, transcript, continuation }: SummaryMessageParts): string {
-  const paragraphs = [INTRODUCTION[span.form], summary.trim(), ...whereabouts(transcript), ...followers(span)]
   const goesOn = CONTINUATIONS[continuation]
-  return [...paragraphs, ...(goesOn === null ? [] : [goesOn])].join('\n\n')
+  const paragraphs = [
+    INTRODUCTION[span.form],
+    summary.trim(),
+    ...transcriptNote(transcript),
+    ...followingNote(span),
+    ...(goesOn === null ? [] : [goesOn]),
+  ]
+  return paragraphs.join('\n\n')
 }
 
-/** A person who compacts goes on themselves; what compacts by itself goes on by itself. */
+/** After a manual compaction the user continues; after an automatic one the model does. */
 export function continuationFor(trigger: 'auto' | 'manual', autonomous: boolean): Continuation {
   if (trigger === 'manual') return 'none'
   return autonomous ? 'autonomous' : 'automatic'
@@ -52,21 +59,21 @@ const INTRODUCTION: Readonly<Record<Span['form'], string>> = {
   up_to: `This session continues one that ran out of room. The summary below stands for the older part of the conversation. ${NATURE}`,
 }
 
-function whereabouts(transcript: string | null): readonly string[] {
+function transcriptNote(transcript: string | null): readonly string[] {
   if (transcript === null || transcript.trim() === '') return []
   return [
     `Exact details that the summary leaves out (code, messages of errors, what was written) can be read in the full transcript: ${transcript.trim()}`,
   ]
 }
 
-/** Only what is so is said to be so. */
-function followers({ form, kept, pinned, unanswered }: SummaryMessageParts['span']): readonly string[] {
+/** Mentions only what really follows. */
+function followingNote({ form, kept, pinned, unanswered }: SummaryMessageParts['span']): readonly string[] {
   const recent = form === 'up_to' && kept.length > 0 ? ['Recent messages follow, word for word.'] : []
   const pins = pinned.length > 0 ? ['Pinned messages are kept word for word.'] : []
   const open =
     unanswered.length > 0 ? ['What the person said last is not answered yet and comes at the end.'] : []
-  const said = [...recent, ...pins, ...open].join(' ')
-  return said === '' ? [] : [said]
+  const sentences = [...recent, ...pins, ...open]
+  return sentences.length === 0 ? [] : [sentences.join(' ')]
 }
 
 const CONTINUATIONS: Readonly<Record<Continuation, string | null>> = {

@@ -1,18 +1,18 @@
-/** What a model is asked when a summary is wanted: one text, the last message of the call. */
+/** The prompt for a summary (the last message of the call), its nine sections and the custom instructions. */
 
 export interface SummaryTask {
   readonly form: CompactForm
-  /** What the person and the hooks want of it, composed. */
+  /** Custom instructions of the user, the policy and the hooks, composed. */
   readonly instructions?: string | null
-  /** `from`: how the first message of the part to summarise begins, so that it can be found. */
+  /** `from`: the first words of the part to summarise, so that the model finds it. */
   readonly beginsWith?: string | null
-  /** Which of how many parts this is; the person's summary is made of all of them afterwards. */
+  /** Which of how many parts this is; the summaries of all parts are joined afterwards. */
   readonly part?: { readonly number: number; readonly of: number }
-  /** Summaries of parts are to be made into one. */
+  /** The input is the summaries of the parts, to be made into one. */
   readonly joins?: boolean
-  /** Ask for the analysis first. Where an answer goes into the conversation as it is, there must be none. */
+  /** Ask for an analysis first. Off for a compaction block, whose text is used as it is. */
   readonly analysis?: boolean
-  /** What was wrong with the answer before this one. */
+  /** What was wrong with the previous answer. */
   readonly remark?: string | null
 }
 
@@ -88,7 +88,9 @@ const WISHES = 'For this summary the following is wanted as well:'
 function introduction({ form, beginsWith = null, part, joins = false }: SummaryTask): string {
   const start = joins ? JOINED : INTRODUCTION[form]
   const place =
-    form !== 'from' || beginsWith === null || joins || part !== undefined ? '' : ` ${beginning(beginsWith)}`
+    form !== 'from' || beginsWith === null || joins || part !== undefined
+      ? ''
+      : ` The part to summarise begins with the message that starts: "${beginsWith}"`
   const piece =
     part === undefined
       ? ''
@@ -96,18 +98,14 @@ function introduction({ form, beginsWith = null, part, joins = false }: SummaryT
   return `${start}${place}${piece}`
 }
 
-function beginning(text: string): string {
-  return `The part to summarise begins with the message that starts: "${text}"`
-}
-
 function sectionLines(form: CompactForm): readonly string[] {
   const texts = [...COMMON_SECTIONS, ...CLOSING_SECTIONS[form]]
   return sectionTitles(form).map((title, index) => `${index + 1}. ${title}: ${texts[index] ?? ''}`)
 }
 
-// The nine sections of a summary: what they are called, and how to find them in a text that was asked for them.
+// The nine sections: their titles, and how to find them in an answer.
 
-/** Which part of a conversation a summary stands for: all of it, what comes behind a cut, or what lies before one. */
+/** Which part of a conversation a summary replaces: all of it, what follows a cut, or what precedes it. */
 export type CompactForm = 'full' | 'from' | 'up_to'
 
 const COMMON = [
@@ -126,12 +124,12 @@ const CLOSING: Readonly<Record<CompactForm, readonly [string, string]>> = {
   up_to: ['Work completed', 'Context for continuing work'],
 }
 
-/** The titles in order; section 1 comes first. Newer messages follow an `up_to` summary, so its end looks ahead. */
+/** The titles in order. Newer messages follow an `up_to` summary, so its last two sections differ. */
 export function sectionTitles(form: CompactForm): readonly string[] {
   return [...COMMON, ...CLOSING[form]]
 }
 
-/** What is in the title of each section, however a model words it. */
+/** Words in the title of each section, however the model phrases it. */
 const KNOWN_BY: readonly RegExp[] = [
   /request|intent/i,
   /concept/i,
@@ -147,7 +145,7 @@ const KNOWN_BY: readonly RegExp[] = [
 /** A numbered heading: `3. Files`, `## 3) **Files**`. */
 const HEADING = /^[ \t#*]*([1-9])[.)][ \t*]*([^\n]{3,80})$/gm
 
-/** Numbers of the sections that have a heading in `text`, each once, in the order of the list. */
+/** Numbers of the sections that have a heading in `text`, ascending, each once. */
 export function sectionsIn(text: string): readonly number[] {
   const found = new Set<number>()
   for (const [, digit, title] of text.matchAll(HEADING)) {
@@ -157,33 +155,31 @@ export function sectionsIn(text: string): readonly number[] {
   return [...found].sort((one, other) => one - other)
 }
 
-// What people and hooks want of a summary, put together: the person's words first, bounded, blank ones left out.
-
-interface InstructionSources {
-  /** Given with the request for this compaction. */
-  readonly person?: string | undefined
-  /** Given for every compaction, in the policy. */
-  readonly policy?: string | undefined
-  readonly hooks?: readonly string[]
-}
+// Custom instructions: the user's first, then the policy's and the hooks', limited in length.
 
 interface Instructions {
-  /** Null where nobody wants anything. */
+  /** Null if there are none. */
   readonly text: string | null
-  /** Characters that did not fit and were left out, from the end: the person's go last. */
+  /** Characters cut from the end, so that the user's are cut last. */
   readonly cutCharacters: number
 }
 
-/** At most `characters` of them, counted as people count: a pair of surrogates is never parted. */
+/** `person`: given by the user for this compaction; `policy`: for every compaction. Blank ones are left out. */
 export function composeInstructions(
-  { person, policy, hooks = [] }: InstructionSources,
+  sources: {
+    readonly person?: string | undefined
+    readonly policy?: string | undefined
+    readonly hooks?: readonly string[]
+  },
   characters: number,
 ): Instructions {
-  const given = [person, policy, ...hooks].flatMap((text) =>
-    text === undefined || text.trim() === '' ? [] : [text.trim()],
-  )
-  return boundInstructions(given.join('\n\n'), characters)
+  const texts = [sources.person, sources.policy, ...(sources.hooks ?? [])]
+    .map((text) => text?.trim() ?? '')
+    .filter((text) => text !== '')
+  return boundInstructions(texts.join('\n\n'), characters)
 }
+
+/** Counts code points, so that a surrogate pair is never split. */
 
 export function boundInstructions(text: string, characters: number): Instructions {
   const all = [...text]

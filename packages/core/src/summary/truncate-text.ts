@@ -1,8 +1,8 @@
-/** Texts made shorter without a lie: what stands is as it was, and a mark says that something is missing. */
+/** Shortens texts: the part that is kept is unchanged, and a mark shows that something is missing. */
 
 const CUT = '…'
 
-/** The first `most` characters, never half a surrogate pair. */
+/** The first `most` characters; never splits a surrogate pair. */
 export function beginning(text: string, most: number): string {
   if (text.length <= most) return text
   return `${text.slice(0, isHalf(text, most) ? most - 1 : most)}${CUT}`
@@ -15,13 +15,13 @@ export function ending(text: string, most: number): string {
   return `${CUT}${text.slice(isHalf(text, from) ? from + 1 : from)}`
 }
 
-/** The first line that says something, cut to `most`. */
+/** The first line that is not blank, cut to `most` characters. */
 export function firstLine(text: string, most: number): string {
   const line = text.split('\n').find((given) => given.trim() !== '') ?? ''
   return beginning(line.trim(), most)
 }
 
-/** Both ends, with the number of characters between them and where to read them. */
+/** Both ends, with a note of how many characters are missing and which record has them. */
 export function bothEnds(text: string, each: number, id: string): string {
   const lead = text.length - text.trimStart().length
   const trail = text.length - text.trimEnd().length
@@ -33,30 +33,30 @@ export function bothEnds(text: string, each: number, id: string): string {
     : `${head}\n[${CUT} ${missing} characters, in full in record ${id} ${CUT}]\n${tail}`
 }
 
-/** Is the place between the halves of a pair? */
+/** Whether position `at` is inside a surrogate pair. */
 function isHalf(text: string, at: number): boolean {
   const before = text.charCodeAt(at - 1)
   return before >= 0xd800 && before <= 0xdbff
 }
 
-// The beginning or the end of a text that fits into so many tokens.
+// The beginning or end of a text within a number of tokens.
 
-/** Tokens of a text; appending never lowers the figure. */
+/** Counts the tokens of a text; appending to the text never lowers the result. */
 export type Measure = (text: string) => number
 
-/** No token stands for more characters than this, blank runs aside: what is longer need not be measured. */
+/** No token has more characters than this, except runs of blanks: a longer text need not be measured. */
 const LONGEST_TOKEN = 24
 
-/** The longest beginning within `tokens`: to the end of a line, unless that would give up half of it. */
+/** The longest beginning within `tokens`; ends at a line end unless that would lose half of it. */
 export function headWithin(text: string, tokens: number, measure: Measure): string {
   const length = longest(text, tokens, (size) => measure(text.slice(0, size)))
-  const head = text.slice(0, beforePair(text, length))
+  const head = text.slice(0, isLowHalf(text, length) ? length - 1 : length)
   if (head.length === text.length) return text
   const line = head.lastIndexOf('\n') + 1
   return line * 2 >= head.length ? head.slice(0, line) : head
 }
 
-/** The longest end within `tokens`, from the beginning of a line likewise. */
+/** The longest end within `tokens`; likewise begins at a line start. */
 export function tailWithin(text: string, tokens: number, measure: Measure): string {
   const length = longest(text, tokens, (size) => measure(text.slice(text.length - size)))
   const start = text.length - length
@@ -76,11 +76,6 @@ function longest(text: string, tokens: number, measured: (size: number) => numbe
     else most = size - 1
   }
   return least
-}
-
-/** A character of two units is not cut in the middle. */
-function beforePair(text: string, length: number): number {
-  return isLowHalf(text, length) ? length - 1 : length
 }
 
 function isLowHalf(text: string, at: number): boolean {

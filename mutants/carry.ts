@@ -32,8 +32,8 @@ export const mutants: readonly Mutant[] = [
     name: 'total-budget-is-not-used-up',
     law: 'budgets are never exceeded',
     file: 'packages/core/src/sources/collect.ts',
-    find: 'total -= placed?.tokens ?? 0',
-    replace: 'total -= 0 * (placed?.tokens ?? 0)',
+    find: 'total -= placed.tokens',
+    replace: 'total -= 0 * placed.tokens',
     tests: [`${TESTS}/laws`],
   },
   {

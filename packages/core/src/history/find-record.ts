@@ -1,4 +1,4 @@
-/** From an id of this session to what it stands for. Other sessions' ids find nothing: the session is the allow-list. */
+/** Finds a record, tool call, response or blob of this session by its id. Ids of other sessions find nothing. */
 
 import { textOfAttachment } from '../context/message-parts.ts'
 import {
@@ -12,16 +12,16 @@ import {
   type ToolResultBlock,
 } from '../log/block.ts'
 import { placeOf, recordAt } from '../log/branches.ts'
-import { isKnown, type KnownRecord, type SessionRecord } from '../log/record.ts'
+import { isKnown, type KnownRecord, type SessionRecord, type Spilled } from '../log/record.ts'
 import type { Session } from '../log/session.ts'
 import { type BlobReader, blockIn, restoreRecord, restoreResult, spilledOf, textOfBlob } from './spill.ts'
 
 export interface Found {
-  /** One line that says what it is. */
+  /** One line that describes it. */
   readonly heading: string
-  /** All of it: what pages are cut from. */
+  /** The full text, from which pages are cut. */
   readonly text: string
-  /** Images and documents, to be shown as such. */
+  /** Images and documents, as blocks. */
   readonly media: readonly Block[]
 }
 
@@ -30,7 +30,7 @@ interface Shelf {
   readonly blobs: BlobReader | null
 }
 
-/** A record's uuid, a tool call's id, a response's `message.id` or the id of a blob. Null: no such id here. */
+/** `id`: a record's uuid, a tool call's id, a response's `message.id` or a blob's id. Null if this session has no such id. */
 export async function lookUp(shelf: Shelf, id: string): Promise<Found | null> {
   const { session } = shelf
   const place = placeOf(session, id)
@@ -44,7 +44,7 @@ export async function lookUp(shelf: Shelf, id: string): Promise<Found | null> {
   return stray === undefined ? null : foundRecords(shelf, [stray])
 }
 
-/** Lines that are no part of the conversation, a side agent's say, are not in the table of uuids. */
+/** Records outside the conversation, such as a side agent's, are not in the uuid index. */
 function strayRecord({ records }: Session, id: string): SessionRecord | undefined {
   for (const record of records) if (record.uuid === id) return record
   return undefined
@@ -56,7 +56,7 @@ function responseRecords({ records }: Session, id: string, first: number): reado
     .filter((record) => isKnown(record) && record.type === 'assistant' && record.message.id === id)
 }
 
-/** A record that was put back together where parts of it lie in blobs. */
+/** The record with its spilled results restored. */
 export async function wholeRecord({ blobs }: Shelf, record: SessionRecord): Promise<SessionRecord> {
   return isKnown(record) && record.type === 'user' ? restoreRecord(record, blobs) : record
 }
@@ -82,7 +82,7 @@ function partsOf({ content }: ToolResultBlock): readonly Block[] {
   return typeof content === 'object' ? content : []
 }
 
-/** The call and its answer, without what else their records hold. */
+/** The call and its result only, without other blocks of their records. */
 async function foundCall(shelf: Shelf, id: string, place: number): Promise<Found> {
   const { session } = shelf
   const calls = blocksIn(recordAt(session, place)).filter((block) => isToolUse(block) && block.id === id)
@@ -115,8 +115,12 @@ function blocksIn(record: SessionRecord): readonly Block[] {
   return blocksOf(record.message.content)
 }
 
-function isOwnBlob({ records }: Session, id: string): boolean {
-  for (const record of records) if (spilledOf(record).some(({ blob }) => blob === id)) return true
+function isOwnBlob(session: Session, id: string): boolean {
+  return hasSpilled(session, ({ blob }) => blob === id)
+}
+
+function hasSpilled({ records }: Session, isWanted: (spilled: Spilled) => boolean): boolean {
+  for (const record of records) if (spilledOf(record).some(isWanted)) return true
   return false
 }
 
@@ -124,19 +128,14 @@ async function foundBlob({ session, blobs }: Shelf, id: string): Promise<Found> 
   const heading = `Blob ${id}`
   const text = blobs === null ? null : await textOfBlob(id, blobs)
   if (text === null) return { heading: `${heading} is not in the store any more.`, text: '', media: [] }
-  const block = holdsBlock(session, id) ? blockIn(text) : null
+  const isBlock = hasSpilled(session, ({ blob, holds }) => blob === id && holds === 'block')
+  const block = isBlock ? blockIn(text) : null
   return block === null ? { heading, text, media: [] } : { heading, text: blockText(block), media: [block] }
 }
 
-function holdsBlock({ records }: Session, id: string): boolean {
-  for (const record of records)
-    if (spilledOf(record).some(({ blob, holds }) => blob === id && holds === 'block')) return true
-  return false
-}
+// A record as plain text with its ids: what the history tool shows and searches.
 
-// A record as plain text, with its ids: what the history tool shows and searches.
-
-/** One line: id, time, whose it is. */
+/** One line: id, time, author. */
 export function recordHeading(record: SessionRecord): string {
   const { uuid = '(no id)', timestamp = '' } = record
   return `[${uuid}] ${timestamp} ${speakerOf(record)}`.replaceAll('  ', ' ')
@@ -153,7 +152,7 @@ function speakerOf(record: SessionRecord): string {
   return record.isMeta === true ? 'user (written by the program)' : 'user'
 }
 
-/** What it says, in full. Empty where it says nothing. */
+/** The full text of a record; empty if it has none. */
 export function recordBody(record: SessionRecord): string {
   if (!isKnown(record)) return ''
   if (record.type === 'attachment') return textOfAttachment(record.attachment)
@@ -183,7 +182,7 @@ function resultText(block: Block & { readonly tool_use_id: string }): string {
   return [`(result of ${block.tool_use_id}${is_error === true ? ', an error' : ''})`, ...parts].join('\n')
 }
 
-/** The bytes of a picture say nothing as text. */
+/** Names the media type instead of printing the bytes. */
 function mediaText(block: Block): string {
   const { source } = block
   const kind =

@@ -1,4 +1,7 @@
-/** The history tool as a model is offered it: neutral JSON, as in the tools of a request. */
+/**
+ * The history tool: its definition, and running it over the records of one session and their blobs. Every answer is
+ * bounded in size and work, and says how to continue.
+ */
 
 import { HISTORY_TOOL } from '../clearing/placeholder.ts'
 import type { Block } from '../log/block.ts'
@@ -22,7 +25,7 @@ stretch of the conversation. Answers are pages; go on with the cursor that a pag
 
 const text = (description: string): JsonObject => ({ type: 'string', description })
 
-/** The definition is the same every time: it is part of the cached prefix. */
+/** The definition never varies, since it is part of the cached prefix. */
 export function historyTool(name: string = HISTORY_TOOL): JsonObject {
   return {
     name,
@@ -45,36 +48,33 @@ export function historyTool(name: string = HISTORY_TOOL): JsonObject {
   }
 }
 
-// Runs the history tool: by id, by text, by range, over the records of one session and the blobs they name. Every
-// answer is bounded in size and in the work it takes, and says how to go on.
-
 export interface HistoryAnswer {
-  /** What the model is given. */
+  /** The content of the tool result. */
   readonly content: string | readonly Block[]
   readonly is_error?: boolean
-  /** The text asked for, without heading and pointer: pages put together are the whole, byte for byte. */
+  /** The requested text without heading and cursor: all pages joined are the whole, byte for byte. */
   readonly body: string
   /** The cursor of the next page; null at the end. */
   readonly next: string | null
 }
 
-/** Never throws for what a model asks, nor for a blob that cannot be read: the answer says what was wrong. */
+/** Never throws for bad input or an unreadable blob: the answer says what was wrong. */
 export async function runHistory(input: unknown, source: HistorySource): Promise<HistoryAnswer> {
   const query = readQuery(input)
-  if (typeof query === 'string') return refused(query)
+  if (typeof query === 'string') return errorAnswer(query)
   try {
     const page = await pageFor(query, source)
-    return typeof page === 'string' ? refused(page) : answered(page)
+    return typeof page === 'string' ? errorAnswer(page) : pageAnswer(page)
   } catch (thrown) {
-    return refused(thrown instanceof Error ? thrown.message : String(thrown))
+    return errorAnswer(thrown instanceof Error ? thrown.message : String(thrown))
   }
 }
 
-function refused(content: string): HistoryAnswer {
+function errorAnswer(content: string): HistoryAnswer {
   return { content, is_error: true, body: '', next: null }
 }
 
-function answered({ heading, body, next, media = [] }: Page): HistoryAnswer {
+function pageAnswer({ heading, body, next, media = [] }: Page): HistoryAnswer {
   const more = next === null ? [] : [`More: call again with the same fields and "cursor": "${next}".`]
   const text = [heading, ...(body === '' ? [] : [body]), ...more].join('\n')
   const content = media.length === 0 ? text : [{ type: 'text', text }, ...media]
@@ -89,7 +89,7 @@ async function pageFor(query: Query, source: HistorySource): Promise<Page | stri
 async function itemPage(query: Query, id: string, source: HistorySource): Promise<Page | string> {
   const found = await lookUp(source, id)
   if (found === null) return `There is no record, tool call, response or blob ${id} in this session.`
-  if (query.finder !== null) return findInText(found, query.finder, { query, source })
+  if (query.finder !== null) return findInText(found, query.finder, query.cursor, source)
   return textPage(query.lines === null ? found : linesOf(found, query.lines), query.cursor ?? 0, source)
 }
 
@@ -102,7 +102,7 @@ function linesOf(found: Found, { from, to }: { readonly from: number; readonly t
 function textPage(found: Found, start: number, { pageTokens, measure }: HistorySource): Page {
   const left = found.text.slice(start)
   const body = headWithin(left, pageTokens, measure)
-  // A page that holds nothing would be followed by another one like it.
+  // An empty page would be followed by empty pages for ever.
   const taken = body === '' ? firstCharacter(left) : body
   const next = taken.length < left.length ? start + taken.length : null
   const heading = start === 0 ? found.heading : `${found.heading}, from character ${start} on`

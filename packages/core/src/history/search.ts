@@ -1,4 +1,4 @@
-/** Looks through the conversation, newest first, or through one text, line by line. Stops where its work is bounded. */
+/** Searches the conversation, newest first, or one text, line by line; lists ranges of records. Work is bounded. */
 
 import type { Block } from '../log/block.ts'
 import { placeOf, recordAt } from '../log/branches.ts'
@@ -14,7 +14,7 @@ import type { BlobReader } from './spill.ts'
 const MOST_LINES = 3
 const LONGEST_LINE = 300
 
-/** `cursor`: the index of the record to go on with. */
+/** `query.cursor`: index of the record to continue with. */
 export async function searchPage(query: Query, finder: Finder, source: HistorySource): Promise<Page> {
   const { session, policy } = source
   const found: string[] = []
@@ -36,7 +36,7 @@ function nothing(next: number | null): string {
   return next === null ? 'Nothing found.' : 'Nothing found yet: the search was cut short to bound its time.'
 }
 
-/** The place along the branch from which to go back. */
+/** The position on the branch from which the search goes backwards. */
 function startOf({ branch }: Session, cursor: number | null): number {
   if (cursor === null) return branch.length - 1
   let position = branch.length - 1
@@ -68,17 +68,12 @@ function shortened(line: string): string {
   return line.length <= LONGEST_LINE ? line : `${line.slice(0, LONGEST_LINE)} …`
 }
 
-interface Asked {
-  readonly query: Query
-  readonly source: HistorySource
-}
-
-/** `cursor`: the number of the line to go on with. */
-export function findInText(found: Found, finder: Finder, { query, source }: Asked): Page {
+/** `cursor`: index of the line to continue with. */
+export function findInText(found: Found, finder: Finder, cursor: number | null, source: HistorySource): Page {
   const lines = found.text.split('\n')
   const shown: string[] = []
   let work = 0
-  let at = query.cursor ?? 0
+  let at = cursor ?? 0
   for (; at < lines.length && shown.length < source.policy.matches; at += 1) {
     const line = lines[at] ?? ''
     const isSpent = work > 0 && work + line.length * finder.stepsPerCharacter > source.policy.searchSteps
@@ -94,15 +89,15 @@ export function findInText(found: Found, finder: Finder, { query, source }: Aske
   return { heading: `${found.heading}. ${what}`, body: shown.join('\n'), next }
 }
 
-// What a search looks for: words and quoted phrases, all of them in one line, in any case.
+// Search terms: words and quoted phrases that must all occur in one line, in any case.
 
 interface Finder {
-  /** One for each term. */
+  /** The number of terms. */
   readonly stepsPerCharacter: number
   isIn(line: string): boolean
 }
 
-/** `login "not found"` finds lines that contain both `login` and `not found`. Null if there is nothing to look for. */
+/** `login "not found"` finds lines that contain both `login` and `not found`. Null if there are no terms. */
 function createFinder(text: string): Finder | null {
   const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|[^\s"]+/g)]
     .map(([word, phrase]) => (phrase ?? word).trim())
@@ -115,12 +110,12 @@ function createFinder(text: string): Finder | null {
   return { stepsPerCharacter: terms.length, isIn }
 }
 
-// A stretch of the conversation that counts, in order, record by record; long ones shortened.
+// A range of the active branch in order; long records are shortened.
 
-/** The part of a page that one record may take: the rest is read by its id. */
+/** One record may take a quarter of a page; the rest can be read by its id. */
 const LARGEST_PART = 4
 
-/** `cursor`: the index of the record to go on with. A sentence where an end of the stretch is not to be found. */
+/** `query.cursor`: index of the record to continue with. Returns an error message if an end of the range does not exist. */
 export function rangePage(query: Query, source: HistorySource): Page | string {
   const stretch = stretchOf(query, source.session)
   if (typeof stretch === 'string') return stretch
@@ -129,15 +124,14 @@ export function rangePage(query: Query, source: HistorySource): Page | string {
   if (at === -1) at = stretch.length
   for (; at < stretch.length; at += 1) {
     const text = shortRecord(recordAt(source.session, stretch[at] ?? 0), source)
-    const isFull = shown.length > 0 && source.measure([...shown, text].join('\n')) > source.pageTokens
-    if (isFull) break
+    if (shown.length > 0 && isFull([...shown, text], source)) break
     shown.push(text)
   }
   const next = stretch[at] ?? null
   return { heading: `${stretch.length} records, oldest first:`, body: shown.join('\n'), next }
 }
 
-/** Indices of the records asked for. */
+/** Indices of the requested records, or an error message. */
 function stretchOf({ from, to, last }: Query, session: Session): readonly number[] | string {
   const [first, end] = [edge(session, from, 'from'), edge(session, to, 'to')]
   if (typeof first === 'string') return first
@@ -165,14 +159,14 @@ function shortRecord(record: SessionRecord, { measure, pageTokens }: HistorySour
   return [recordHeading(record), ...(short === '' ? [] : [short]), ...more].join('\n')
 }
 
-// What the history tool was asked for, read from the input a model wrote.
+// The input of the history tool, as written by the model.
 
 export interface Query {
   readonly id: string | null
-  /** Lines of what the id stands for, from 1 on. */
+  /** Lines of the item with this id, counted from 1. */
   readonly lines: { readonly from: number; readonly to: number } | null
   readonly finder: Finder | null
-  /** Ids of the first and the last record; null for the ends of the conversation. */
+  /** Ids of the first and last record; null for the ends of the conversation. */
   readonly from: string | null
   readonly to: string | null
   readonly last: number | null
@@ -180,7 +174,7 @@ export interface Query {
   readonly cursor: number | null
 }
 
-/** A sentence where the input cannot be read. Models fill in fields they do not need: blank ones count as not given. */
+/** Returns an error message for bad input. Models fill in fields they do not need, so blank ones count as absent. */
 export function readQuery(given: unknown): Query | string {
   const input = isObject(given) ? given : {}
   const finder = createFinder(textIn(input.text) ?? '')
@@ -216,11 +210,11 @@ function linesIn(value: unknown): Query['lines'] | undefined {
   return to < from ? undefined : { from, to }
 }
 
-// What the history tool reads from, and the pages it gives.
+// What the history tool reads from, and the pages it returns.
 
 export interface HistorySource {
   readonly session: Session
-  /** Null where nothing was ever put aside. */
+  /** Null if nothing was ever spilled. */
   readonly blobs: BlobReader | null
   readonly policy: HistoryPolicy
   /** Tokens of a page: `budgets.historyPage`. */
@@ -228,7 +222,7 @@ export interface HistorySource {
   readonly measure: Measure
 }
 
-/** One page: what it is, its text, and where the next one begins. */
+/** One page: a heading, its text, and the cursor of the next page. */
 export interface Page {
   readonly heading: string
   readonly body: string

@@ -95,7 +95,10 @@ describe('a large result', () => {
       failed: ['disk full'],
     })
     const { failed, spilled } = await spill(question(`${LONG}\ud800`))
-    expect([failed, spilled]).toEqual([['the text holds half a character, which no blob can keep'], []])
+    expect([failed, spilled]).toEqual([
+      ['the text contains half a surrogate pair, which a blob cannot store'],
+      [],
+    ])
   })
 
   it('comes back byte for byte, whatever it was', async () => {

@@ -1,7 +1,7 @@
 /**
- * Large results put aside on arrival: the text goes to the blobs, the record shows its head and tail and says how
- * to read the rest. Done before the record is written, so that no byte ever sent changes; never where the model
- * has no way to read the rest, and then nothing is cut either.
+ * Spills large tool results on arrival: the text goes to a blob, the record keeps head and tail and says how to read
+ * the rest. Done before the record is written, so that nothing already sent changes. Never done if the model has no
+ * history tool to read the rest with.
  */
 
 import { howToGet, type RetrievalPaths } from '../clearing/placeholder.ts'
@@ -20,14 +20,14 @@ import type { SpillBudgets } from '../policy/limits.ts'
 import type { SpillPolicy } from '../policy/policy.ts'
 import { headWithin, type Measure, tailWithin } from '../summary/truncate-text.ts'
 
-/** The half of a blob store that writes. */
+/** The writing half of a blob store. */
 interface BlobWriter {
   put(bytes: Uint8Array): Promise<string>
 }
 
 export interface SpillQuestion {
   readonly result: ToolResultBlock
-  /** The tool that gave it. */
+  /** Name of the tool that returned it. */
   readonly tool: string
   readonly policy: SpillPolicy
   readonly budgets: SpillBudgets
@@ -37,11 +37,11 @@ export interface SpillQuestion {
 }
 
 interface SpillOutcome {
-  /** The result as the record is to hold it: the very one that was given where nothing was put aside. */
+  /** The result to store: the same object if nothing was spilled. */
   readonly result: ToolResultBlock
-  /** For the record's field of this name. */
+  /** For the record's field `spilled`. */
   readonly spilled: readonly Spilled[]
-  /** Why a part stayed whole that would have been put aside. */
+  /** Why parts that are large enough were not spilled. */
   readonly failed: readonly string[]
 }
 
@@ -80,46 +80,47 @@ interface PartOutcome {
 }
 
 async function spillPart(question: SpillQuestion, block: Block, part: number | null): Promise<PartOutcome> {
-  const aside = isText(block) ? largeText(question, block.text) : largeMedia(question, block)
-  if (aside === null) return { block }
-  if (!aside.text.isWellFormed()) {
-    return { block, failed: 'the text holds half a character, which no blob can keep' }
+  const large = isText(block) ? largeText(question, block.text) : largeMedia(question, block)
+  if (large === null) return { block }
+  if (!large.text.isWellFormed()) {
+    return { block, failed: 'the text contains half a surrogate pair, which a blob cannot store' }
   }
-  const bytes = encoder.encode(aside.text)
+  const bytes = encoder.encode(large.text)
   try {
     const blob = await question.blobs.put(bytes)
-    const shown = aside.shown(howToGet(blob, question.paths) ?? '')
+    const shown = large.shown(howToGet(blob, question.paths) ?? '')
     if (isText(block) && question.measure(shown) >= question.measure(block.text)) return { block }
     const { tool_use_id: toolUseId } = question.result
-    const spilled = { toolUseId, part, blob, holds: aside.holds, bytes: bytes.length }
+    const spilled = { toolUseId, part, blob, holds: large.holds, bytes: bytes.length }
     return { block: isText(block) ? { ...block, text: shown } : { type: 'text', text: shown }, spilled }
   } catch (thrown) {
     return { block, failed: thrown instanceof Error ? thrown.message : String(thrown) }
   }
 }
 
-interface Aside {
-  /** What the blob is to hold. */
+interface LargePart {
+  /** The content of the blob. */
   readonly text: string
   readonly holds: Spilled['holds']
+  /** The text that replaces it; `how` tells the model how to read the rest. */
   readonly shown: (how: string) => string
 }
 
-function largeText({ budgets, measure }: SpillQuestion, text: string): Aside | null {
+function largeText({ budgets, measure }: SpillQuestion, text: string): LargePart | null {
   if (measure(text) <= budgets.threshold) return null
   const head = headWithin(text, budgets.head, measure)
   const tail = tailWithin(text.slice(head.length), budgets.tail, measure)
   const left = text.length - head.length - tail.length
   const shown = (how: string): string =>
-    `${ended(head)}[${left} of ${text.length} characters are not shown here. ${how} Add "lines" or "text" to find a part.]\n${tail}`
+    `${endLine(head)}[${left} of ${text.length} characters are not shown here. ${how} Add "lines" or "text" to find a part.]\n${tail}`
   return { text, holds: 'text', shown }
 }
 
-function ended(head: string): string {
+function endLine(head: string): string {
   return head === '' || head.endsWith('\n') ? head : `${head}\n`
 }
 
-function largeMedia({ policy }: SpillQuestion, block: Block): Aside | null {
+function largeMedia({ policy }: SpillQuestion, block: Block): LargePart | null {
   const { source } = block
   if (!isMedia(block) || !isObject(source) || typeof source.data !== 'string') return null
   if (source.data.length <= policy.imageBytes) return null
@@ -129,14 +130,14 @@ function largeMedia({ policy }: SpillQuestion, block: Block): Aside | null {
   return { text: JSON.stringify(block), holds: 'block', shown }
 }
 
-// What was put aside, put back: a record as it was before.
+// Restoring spilled results.
 
-/** The half of a blob store that reads. */
+/** The reading half of a blob store. */
 export interface BlobReader {
   get(id: string): Promise<Uint8Array | null>
 }
 
-/** The record with its tool results whole. Where a blob is gone, head and tail stay: nothing is made up. */
+/** The record with its tool results restored. If a blob is missing, head and tail stay. */
 export async function restoreRecord(record: UserRecord, blobs: BlobReader | null): Promise<UserRecord> {
   const spilled = spilledOf(record)
   if (spilled.length === 0 || blobs === null) return record
@@ -149,7 +150,7 @@ export async function restoreRecord(record: UserRecord, blobs: BlobReader | null
   return { ...whole, message: { ...record.message, content } }
 }
 
-/** A log may hold anything in the field. */
+/** Reads the field defensively: a log may contain anything. */
 export function spilledOf(record: { readonly spilled?: unknown }): readonly Spilled[] {
   const { spilled } = record
   return Array.isArray(spilled) ? spilled.filter((item) => typeof item?.blob === 'string') : []
@@ -176,7 +177,7 @@ function partOf(shown: Block | undefined, { holds }: Spilled, text: string): Blo
     : (blockIn(text) ?? { type: 'text', text })
 }
 
-/** The block that a blob holds as JSON; null for anything else. */
+/** The block in a blob's JSON text; null if it is not one. */
 export function blockIn(text: string): Block | null {
   try {
     const value: unknown = JSON.parse(text)

@@ -1,4 +1,4 @@
-/** Standing instructions, the plan and the modes: what a person set, byte for byte, never cut and never shed. */
+/** The built-in context sources: instructions, plan, modes, todos, skills, agents, host state and hook output. */
 
 import type { Entry } from '../context/entry.ts'
 import { textOfAttachment } from '../context/message-parts.ts'
@@ -18,13 +18,15 @@ import {
   simpleCarrier,
 } from './context-source.ts'
 
-/** A text and where it lies. */
+// What the user set: instructions, the plan and the modes. Byte for byte, never cut and never dropped.
+
+/** The text of a file and its path. */
 export interface StandingText {
   readonly path: string
   readonly text: string
 }
 
-/** Memory files and rules, as they read now. */
+/** Memory files and rules, with their current text. */
 export function standingCarrier(read: () => Given<readonly StandingText[]>): Carrier {
   return simpleCarrier({
     name: 'standing',
@@ -38,7 +40,7 @@ export function standingCarrier(read: () => Given<readonly StandingText[]>): Car
   })
 }
 
-/** The plan file; null where there is none. Between compactions the model itself writes it. */
+/** The plan file; null if there is none. Attached only after compactions, since in between the model writes it itself. */
 export function planCarrier(read: () => Given<StandingText | null>): Carrier {
   return simpleCarrier({
     name: 'plan',
@@ -57,7 +59,7 @@ export function planCarrier(read: () => Given<StandingText | null>): Carrier {
 const PLAN_MODE =
   'Only read and plan: change no file, run nothing that changes anything, until the person has agreed to the plan.'
 
-/** `read` gives true, or the host's own words, while plan mode is on; false or null while it is off. */
+/** `read` returns true, or the host's own text, while plan mode is on; false or null while it is off. */
 export function planModeCarrier(read: () => Given<boolean | string | null>): Carrier {
   return simpleCarrier({
     name: 'plan-mode',
@@ -71,7 +73,7 @@ export function planModeCarrier(read: () => Given<boolean | string | null>): Car
   })
 }
 
-/** The permission mode the host is in. It is told and never changed from here; null says nothing. */
+/** The host's permission mode; null attaches nothing. Only reported: nothing here changes it. */
 export function permissionCarrier(read: () => Given<string | null>): Carrier {
   return simpleCarrier({
     name: 'permission',
@@ -85,7 +87,7 @@ export function permissionCarrier(read: () => Given<string | null>): Carrier {
   })
 }
 
-// The todo list, all of it, from its source of truth: the host, or the calls that wrote it.
+// The whole todo list, from the host or from the tool calls that wrote it.
 
 export interface Todo {
   readonly content: string
@@ -93,9 +95,9 @@ export interface Todo {
 }
 
 export interface TodosOptions {
-  /** The list as the host has it; without it the records tell. */
+  /** The host's list; without it the list is read from the records. */
   readonly read?: () => Given<readonly Todo[]>
-  /** Say changes between compactions too: for lists that are changed from outside the conversation. */
+  /** Also append changes between compactions: for lists changed outside the conversation. */
   readonly tellsChanges?: boolean
 }
 
@@ -114,7 +116,7 @@ function fromRecords(context: CarryContext): readonly Offer[] {
   const list = readTodos(toolRunsOf(historyOf(session)), policy.rehydrate.todoTools)
   if (list === null) return []
   const { items, callId, isWhole } = list
-  // The newest of several updates shows one task, not the list.
+  // A call that updates one task does not show the whole list.
   if (isWhole && isIn(kept, callId)) return [{ id: '', why: `the call ${callId} is among the kept messages` }]
   const todos = items.map(({ text, status }) => ({ content: text, status }))
   return offersOf(todos, context, callId)
@@ -128,7 +130,7 @@ function offersOf(todos: readonly Todo[], { moment }: CarryContext, source: stri
   return [{ id: '', attachment: { type: 'todo', content, itemCount: todos.length, ...context }, source }]
 }
 
-/** A call whose input was cleared shows no list. */
+/** A call whose input was cleared does not count. */
 function isIn(kept: Iterable<Entry>, callId: string): boolean {
   return [...kept].some(
     ({ record, cleared }) =>
@@ -138,7 +140,7 @@ function isIn(kept: Iterable<Entry>, callId: string): boolean {
   )
 }
 
-// Skills in use: newest first, each cut with a note that its text can be read again.
+// Skills in use, newest first; a long one is cut, with a note on where to read the full text.
 
 export interface InvokedSkill {
   readonly name: string
@@ -147,12 +149,12 @@ export interface InvokedSkill {
   readonly path?: string
 }
 
-/** `read` gives them as the host has them, the one used last first. */
+/** `read` returns the host's invoked skills, most recently used first. */
 export function skillsCarrier(read: () => Given<readonly InvokedSkill[]>): Carrier {
   return simpleCarrier({
     name: 'skills',
     kind: 'skills',
-    // The call that brings a skill in shows its text.
+    // The tool call that loads a skill already shows its text.
     tellsChanges: false,
     isWhole: false,
     limit: ({ budgets }) => ({ ...budgets.skills, count: Number.POSITIVE_INFINITY }),
@@ -168,16 +170,16 @@ export function skillsCarrier(read: () => Given<readonly InvokedSkill[]>): Carri
   })
 }
 
-// Agents in the background: each that runs, or has ended and was not collected, so that none is started twice.
+// Background agents: each that is running, or has ended and was not collected, so that none is started twice.
 
 export interface BackgroundAgent {
   readonly id: string
   /** What it was started for. */
   readonly purpose: string
   readonly status: 'running' | 'finished' | 'failed' | 'stopped'
-  /** Its result has reached the conversation. */
+  /** Its result is in the conversation. */
   readonly isCollected?: boolean
-  /** Where its output lies, or how to get it. */
+  /** Where its output is, or how to get it. */
   readonly output?: string
 }
 
@@ -185,10 +187,9 @@ export function agentsCarrier(read: () => Given<readonly BackgroundAgent[]>): Ca
   return simpleCarrier({
     name: 'agents',
     kind: 'agents',
-    // The host tells the end of an agent itself, where the model is to act on it.
+    // The host itself reports the end of an agent.
     tellsChanges: false,
-    read: async () =>
-      (await read()).filter(isOpen).map((agent) => ({ ...offer(agent), ...sheddable(agent) })),
+    read: async () => (await read()).filter(isOpen).map(toOffer),
   })
 }
 
@@ -196,38 +197,33 @@ function isOpen({ status, isCollected = false }: BackgroundAgent): boolean {
   return status === 'running' || !isCollected
 }
 
-function offer({ id, purpose, status, output }: BackgroundAgent) {
-  const content = [
-    `${id} (${status}): ${purpose}`,
-    ...(output === undefined ? [] : [`Output: ${output}`]),
-  ].join('\n')
-  return { id, attachment: { type: 'task_status', taskId: id, status, content }, source: 'host' }
+/** A running agent is never dropped. */
+function toOffer({ id, purpose, status, output }: BackgroundAgent): Offer {
+  const line = `${id} (${status}): ${purpose}`
+  const content = output === undefined ? line : `${line}\nOutput: ${output}`
+  const attachment = { type: 'task_status', taskId: id, status, content }
+  return { id, attachment, source: 'host', ...(status === 'running' ? {} : { sheddable: 'agents' }) }
 }
 
-/** One that runs is never left out. */
-function sheddable({ status }: BackgroundAgent): { readonly sheddable?: 'agents' } {
-  return status === 'running' ? {} : { sheddable: 'agents' }
-}
-
-// Carriers of the host's own: any state with a source of truth, within a budget.
+// Sources of the host's own: any state, within a budget.
 
 export interface HostState {
-  /** What tells it from the carrier's other things; may be left out where there is only one. */
+  /** Identifies the item within the source; may be omitted if there is only one. */
   readonly id?: string
   readonly text: string
 }
 
 export interface HostCarrier {
-  /** Also the type of the attachment, unless `type` says otherwise. */
+  /** Also the type of the attachment, unless `type` is given. */
   readonly name: string
   readonly type?: string
-  /** Newest first, as it is now; none where there is nothing to say. */
+  /** The current items, newest first; may be empty. */
   readonly read: () => Given<readonly HostState[]>
-  /** Cut what is over the budget for one thing, with a note; otherwise it is left out and reported. */
+  /** Cut an item that is over the budget, with a note; otherwise it is left out and reported. */
   readonly mayCut?: boolean
-  /** Say changes between compactions too. True unless given. */
+  /** Also append changes between compactions. Default: true. */
   readonly tellsChanges?: boolean
-  /** May go when a compacted view is above its target, and with what. */
+  /** Set if its items may be dropped when the compacted context is above its target, and with which kind. */
   readonly sheddable?: Sheddable
 }
 
@@ -259,14 +255,14 @@ function cutNote(shown: string, whole: string): string {
   return `[cut: ${shown.length} of ${whole.length} characters are shown]`
 }
 
-// What hooks add after a compaction: bounded, one attachment a hook, never shed.
+// Output of hooks after a compaction: limited in length, one attachment a hook, never dropped.
 
 export interface HookOutput {
   readonly hook: string
   readonly text: string
 }
 
-/** Blank output adds nothing. */
+/** Blank output is left out. */
 export function hookContext(
   outputs: readonly HookOutput[],
   { budgets, measure }: Pick<CarryContext, 'budgets' | 'measure'>,
@@ -275,27 +271,16 @@ export function hookContext(
     .filter(({ text }) => text.trim() !== '')
     .map(({ hook, text }) => {
       const key = keyFor('hooks', hook)
-      const attachment = {
-        type: 'hook_context',
-        hook,
-        content: bounded(text, budgets.hookOutputCharacters),
-        key,
-      }
+      const content = cutOutput(text, budgets.hookOutputCharacters)
+      const attachment = { type: 'hook_context', hook, content, key }
       const tokens = measure(textOfAttachment(attachment))
-      return {
-        carrier: 'hooks',
-        kind: 'session-start',
-        key,
-        attachment,
-        tokens,
-        source: hook,
-        sheddable: null,
-      }
+      const item = { carrier: 'hooks', kind: 'session-start' as const, key, attachment, tokens }
+      return { ...item, source: hook, sheddable: null }
     })
 }
 
-function bounded(text: string, characters: number): string {
+function cutOutput(text: string, characters: number): string {
   if (text.length <= characters) return text
   const head = headWithin(text, characters, (part) => part.length)
-  return `${head}\n[cut: ${head.length} of ${text.length} characters are shown]`
+  return `${head}\n${cutNote(head, text)}`
 }

@@ -1,9 +1,9 @@
 /**
- * What comes back after a compaction: every carrier's present state, within its budget, in one order, one copy each.
- * What the kept messages show as it is now is left out; what they show otherwise is named, so that it is not kept.
+ * Collects what is attached after a compaction: the current state of every context source, within its budget, in a
+ * fixed order, one copy each. State that kept messages already show is left out; outdated attachments are reported.
  */
 
-import type { Act, View } from '../context/context-view.ts'
+import type { View } from '../context/context-view.ts'
 import { TidemarkError } from '../errors.ts'
 import type { Attachment } from '../log/record.ts'
 import type { Policy, TargetPolicy } from '../policy/policy.ts'
@@ -37,7 +37,7 @@ export async function carry(
 ): Promise<CarryOutcome> {
   const shown = shownIn(question.kept)
   const rendered = await renderAll(carriers, { ...question, shown, moment: 'compaction' })
-  const sorted = rendered.map((one) => sort(one, shown))
+  const sorted = rendered.map((one) => compareWithShown(one, shown))
   return {
     carried: inOrder(sorted.flatMap(({ carried }) => carried)),
     alreadyShown: sorted.flatMap(({ alreadyShown }) => alreadyShown),
@@ -53,14 +53,15 @@ export function failuresOf(rendered: readonly Rendered[]): CarryOutcome['failed'
   )
 }
 
-/** By kind, then as the carriers stand, then as they rendered: the same for the same state. */
+/** By kind, then in the order of the sources and of their items: the same state gives the same order. */
 export function inOrder(carried: readonly Carried[]): readonly Carried[] {
   return CARRIED_KINDS.flatMap((kind) => carried.filter((one) => one.kind === kind))
 }
 
-type Sorted = Pick<CarryOutcome, 'carried' | 'alreadyShown' | 'superseded'>
-
-function sort(one: Rendered, shown: Shown): Sorted {
+function compareWithShown(
+  one: Rendered,
+  shown: Shown,
+): Pick<CarryOutcome, 'carried' | 'alreadyShown' | 'superseded'> {
   const carried: Carried[] = []
   const alreadyShown: NotCarried[] = []
   const superseded: string[] = endedIn(one, shown).flatMap(([, attachments]) =>
@@ -78,7 +79,7 @@ function sort(one: Rendered, shown: Shown): Sorted {
   return { carried, alreadyShown, superseded }
 }
 
-/** What is shown of a carrier that renders all there is, and did not render this. Nothing ends because of a failure. */
+/** Shown items that a source which renders all its items no longer has. A source that failed ends nothing. */
 export function endedIn(
   { carrier, renderings, skipped, failed }: Rendered,
   { byKey }: Shown,
@@ -88,7 +89,7 @@ export function endedIn(
   return [...byKey].filter(([key]) => carrierOf(key) === carrier.name && !present.has(key))
 }
 
-// Asks one carrier for what it has, within its limit. A carrier that fails is reported and harms no other.
+// Rendering the sources within their limits. A source that fails is reported and does not affect the others.
 
 export interface Rendered {
   readonly carrier: Carrier
@@ -97,7 +98,7 @@ export interface Rendered {
   readonly failed: string | null
 }
 
-/** Side by side; the answer is in the order of the carriers. */
+/** Concurrently; the results are in the order of the sources. */
 export function renderAll(carriers: readonly Carrier[], context: CarryContext): Promise<readonly Rendered[]> {
   checkNames(carriers)
   const on = carriers.filter(({ kind }) => isOn(kind, context.policy))
@@ -110,10 +111,11 @@ function checkNames(carriers: readonly Carrier[]): void {
     (name, index) => name === '' || name.includes(':') || names.indexOf(name) !== index,
   )
   if (wrong === undefined) return
-  const expected = 'each carrier needs a name of its own, without a colon'
-  throw new TidemarkError('bad-option', `A carrier is named "${wrong}": ${expected}.`, {
-    details: { name: wrong },
-  })
+  throw new TidemarkError(
+    'bad-option',
+    `A context source is named "${wrong}": each needs a unique name without a colon.`,
+    { details: { name: wrong } },
+  )
 }
 
 function isOn(kind: CarriedKind, { rehydrate }: Policy): boolean {
@@ -128,66 +130,59 @@ function isOn(kind: CarriedKind, { rehydrate }: Policy): boolean {
 }
 
 async function renderOne(carrier: Carrier, context: CarryContext): Promise<Rendered> {
-  const tray: Tray = { carrier, renderings: [], skipped: [] }
+  const renderings: Rendered['renderings'][number][] = []
+  const skipped: NotCarried[] = []
   try {
     const limit = carrier.limit(context) ?? NO_LIMIT
-    if (limit.count > 0) await fill(tray, limit, context)
-    return { ...tray, failed: null }
+    let { total } = limit
+    if (limit.count <= 0) return { carrier, renderings, skipped, failed: null }
+    for await (const offer of carrier.render(context)) {
+      const key = keyFor(carrier.name, offer.id)
+      const isTwice = isRendering(offer) && renderings.some((rendering) => rendering.key === key)
+      const limits = { ...limit, total }
+      const placed = isTwice ? 'was rendered twice' : fitOffer(carrier, offer, limits, context.measure)
+      if (typeof placed === 'string') {
+        skipped.push({ carrier: carrier.name, key, why: placed })
+      } else {
+        renderings.push(placed)
+        total -= placed.tokens
+        if (renderings.length >= limit.count) break
+      }
+    }
+    return { carrier, renderings, skipped, failed: null }
   } catch (thrown) {
-    return { ...tray, failed: thrown instanceof Error ? thrown.message : String(thrown) }
+    const failed = thrown instanceof Error ? thrown.message : String(thrown)
+    return { carrier, renderings, skipped, failed }
   }
 }
 
-interface Tray {
-  readonly carrier: Carrier
-  readonly renderings: Rendered['renderings'][number][]
-  readonly skipped: NotCarried[]
-}
-
-async function fill(tray: Tray, limit: Limit, context: CarryContext): Promise<void> {
-  let total = limit.total
-  for await (const offer of tray.carrier.render(context)) {
-    const placed = place(tray, offer, { limit: { ...limit, total }, measure: context.measure })
-    total -= placed?.tokens ?? 0
-    if (tray.renderings.length >= limit.count) return
-  }
-}
-
-interface Room {
-  readonly limit: Limit
-  readonly measure: Measure
-}
-
-function place(tray: Tray, offer: Offer, { limit, measure }: Room): Carried | null {
-  const { carrier } = tray
-  const key = keyFor(carrier.name, offer.id)
-  const isTwice = tray.renderings.some((rendering) => rendering.key === key)
-  const skip = (why: string): null => {
-    tray.skipped.push({ carrier: carrier.name, key, why })
-    return null
-  }
-  if (!isRendering(offer)) return skip(offer.why)
-  if (isTwice) return skip('was rendered twice')
+/** The item as it fits, or the reason why it is not attached. */
+function fitOffer(
+  { name, kind }: Carrier,
+  offer: Offer,
+  limit: Limit,
+  measure: Measure,
+): Rendered['renderings'][number] | string {
+  if (!isRendering(offer)) return offer.why
+  const key = keyFor(name, offer.id)
   const fitted = fit({ ...offer, attachment: { ...offer.attachment, key } }, limit, measure)
-  if (typeof fitted === 'string') return skip(fitted)
+  if (typeof fitted === 'string') return fitted
   const { source, sheddable = null, isDelta = false } = offer
-  const { attachment } = fitted
-  const carried = { carrier: carrier.name, kind: carrier.kind, key, attachment, source, sheddable, isDelta }
-  tray.renderings.push({ ...carried, tokens: fitted.tokens })
-  return { ...carried, tokens: fitted.tokens }
+  const { attachment, tokens } = fitted
+  return { carrier: name, kind, key, attachment, source, sheddable, isDelta, tokens }
 }
 
-// What goes when a compacted view is above its target, and in which order. Most things never do.
+// What is dropped when the compacted context is above its target, and in which order. Most items never are.
 
 export interface Shedding {
   readonly kept: readonly Carried[]
   readonly shed: readonly Carried[]
   readonly freedTokens: number
-  /** Tokens that nothing left to shed can free. */
+  /** Tokens that cannot be freed by dropping. */
   readonly stillOver: number
 }
 
-/** As little as frees `overBy` tokens, by the policy's order; of a kind the oldest first. */
+/** Drops no more than needed to free `overBy` tokens, in the policy's order; of one kind the oldest first. */
 export function shed(carried: readonly Carried[], overBy: number, policy: TargetPolicy): Shedding {
   const gone = new Set<Carried>()
   let freedTokens = 0
@@ -204,7 +199,7 @@ export function shed(carried: readonly Carried[], overBy: number, policy: Target
   }
 }
 
-/** Carriers render newest first. */
+/** Oldest first: sources render newest first. */
 function sheddable(
   carried: readonly Carried[],
   kind: TargetPolicy['shed'][number],
@@ -214,23 +209,23 @@ function sheddable(
   return ofKind.slice(kind === 'skills' ? keptSkills : 0).reverse()
 }
 
-// Which of what comes back may stand in front of the summary: what did not change since the last compaction. There
-// it stays where it was in the request, and a cache that was marked at its end is read again.
+// Attachments that did not change since the last compaction go in front of the summary: there they keep their place
+// in the request, and a cache entry that ends behind them is read again.
 
-/** What the newest standing compaction brought back, in order. */
+/** What the last compaction attached, in order. */
 export interface FormerCarried {
-  /** In front of its summary … */
+  /** In front of its summary. */
   readonly front: readonly Attachment[]
-  /** … and behind it. */
+  /** Behind its summary. */
   readonly behind: readonly Attachment[]
 }
 
 export interface Arrangement {
-  /** Between boundary and summary, in this order … */
+  /** Between boundary and summary, in this order. */
   readonly front: readonly Carried[]
-  /** … of which the first so many stand exactly where they stood before. */
+  /** How many of `front` are exactly where they were before. */
   readonly cached: number
-  /** Behind the summary and the messages kept. */
+  /** Behind the summary and the kept messages. */
   readonly behind: readonly Carried[]
 }
 
@@ -242,15 +237,13 @@ export function formerCarried({ acts, entries }: View): FormerCarried {
   const own = (from: number, to?: number): readonly Attachment[] =>
     records
       .slice(from, to)
-      .flatMap((record) => (record.type === 'attachment' && isOf(act, record) ? [record.attachment] : []))
+      .flatMap((record) =>
+        record.type === 'attachment' && record.batch?.id === act.batch ? [record.attachment] : [],
+      )
   return { front: own(0, summary), behind: own(summary + 1) }
 }
 
-function isOf({ batch }: Act, record: { readonly batch?: { readonly id: string } }): boolean {
-  return record.batch?.id === batch
-}
-
-/** What stood in front keeps its order; what proves steady joins at the end of it. */
+/** What was in front keeps its order; what did not change since joins at its end. */
 export function arrange(carried: readonly Carried[], former: FormerCarried): Arrangement {
   const stayed = former.front.map((attachment) => carried.find((one) => isSame(one, attachment)))
   const before = stayed.filter((one) => one !== undefined)

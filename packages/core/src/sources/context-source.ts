@@ -1,6 +1,7 @@
 /**
- * Carriers: state that has a source of truth (todos, a plan, files, modes) and is shown from there again, rather
- * than through a summary. A carrier says what it has; budgets, copies and order are seen to in one place.
+ * Context sources: state with a source of truth outside the conversation (todos, a plan, files, modes). After a
+ * compaction it is attached again from there rather than summarised. A source renders its state; budgets, duplicates
+ * and order are handled in one place.
  */
 
 import type { Entry } from '../context/entry.ts'
@@ -13,7 +14,7 @@ import type { Budgets } from '../policy/limits.ts'
 import type { Policy, Sheddable } from '../policy/policy.ts'
 import { headWithin, type Measure } from '../summary/truncate-text.ts'
 
-/** In the order in which they stand in a conversation. */
+/** In the order in which they are attached. */
 export const CARRIED_KINDS = [
   'standing',
   'files',
@@ -32,42 +33,39 @@ export type CarriedKind = (typeof CARRIED_KINDS)[number]
 
 export interface CarryContext {
   readonly session: Session
-  /** What stays in the view: after a compaction the messages kept, those not answered and those pinned. */
+  /** Entries that stay in the context: after a compaction the kept, unanswered and pinned ones. */
   readonly kept: Iterable<Entry>
-  /** The attachments among them, by key. */
+  /** The attachments among them. */
   readonly shown: Shown
   readonly policy: Policy
   readonly budgets: Budgets
   readonly measure: Measure
-  /** A compaction brings all of it; between two only what changed is told. */
+  /** A compaction attaches everything; between two compactions only changes are appended. */
   readonly moment: 'compaction' | 'change'
 }
 
-/** What a compaction is asked with: what is shown is read off `kept`. */
+/** Input of a compaction: `shown` is derived from `kept`. */
 export type CompactionQuestion = Omit<CarryContext, 'shown' | 'moment'>
 
-/** What is asked between two compactions: all that `shown` was read from stays. */
+/** Input between two compactions: everything in `shown` stays in the context. */
 export type ChangeQuestion = Omit<CarryContext, 'kept' | 'moment'>
 
-/** One thing as its source has it now. */
+/** One item as its source has it now. */
 export interface Rendering {
-  /** What it is among the carrier's own: a path, a name. Empty where there is only one. */
+  /** Identifies the item within its source: a path, a name. Empty if there is only one. */
   readonly id: string
   readonly attachment: Attachment
-  /** Where the text was taken from, for people. */
+  /** Where the text comes from, for display. */
   readonly source: string
-  /** May go when a compacted view is above its target. Absent: never. */
+  /** Set if the item may be dropped when the compacted context is above its target. */
   readonly sheddable?: Sheddable
-  /** Adds to what was told before rather than replacing it. */
+  /** Adds to earlier attachments rather than replacing them. */
   readonly isDelta?: boolean
-  /**
-   * Given where `content` may be cut at its end: the line that then stands there, for the part that is shown of
-   * the whole. Without it the thing comes whole or not at all.
-   */
+  /** Set if `content` may be cut at its end: returns the line put there. Otherwise the item is attached whole or not at all. */
   readonly cutNote?: (shown: string, whole: string) => string
 }
 
-/** Something that was looked at and is not brought. */
+/** An item that was considered and is not attached. */
 export interface NotOffered {
   readonly id: string
   readonly why: string
@@ -75,7 +73,7 @@ export interface NotOffered {
 
 export type Offer = Rendering | NotOffered
 
-/** Tokens of what the model reads, and how many things. */
+/** Tokens of one item and of all items, as the model reads them, and the number of items. */
 export interface Limit {
   readonly each: number
   readonly total: number
@@ -83,27 +81,27 @@ export interface Limit {
 }
 
 export interface Carrier {
-  /** Unique, without a colon: the first part of every key of its attachments. */
+  /** Unique, without a colon: the first part of the keys of its attachments. */
   readonly name: string
   readonly kind: CarriedKind
-  /** Also asked between compactions, so that a change is told when it happens. */
+  /** Also rendered between compactions, so that changes are appended when they happen. */
   readonly tellsChanges: boolean
-  /** What it renders is all there is: what is shown of it and rendered no more has ended. */
+  /** It renders all its items each time: an item that is shown and no longer rendered has ended. */
   readonly isWhole: boolean
-  /** Null: as much as there is, whole. */
+  /** Null: no limit. */
   limit(context: CarryContext): Limit | null
-  /** In order of precedence, newest first. Asked no further than the limit goes. May throw: it is reported. */
+  /** Items by priority, newest first. Iterated only as far as the limit allows. An exception is reported. */
   render(context: CarryContext): AsyncIterable<Offer>
 }
 
-/** What is to be appended. */
+/** An attachment to append. */
 export interface Carried {
   readonly carrier: string
   readonly kind: CarriedKind
-  /** The same thing has the same key; two of one key never stand in a view after a compaction. */
+  /** The same item always has the same key; after a compaction no key occurs twice in the context. */
   readonly key: string
   readonly attachment: Attachment
-  /** Of what the model reads. */
+  /** Of the text the model reads. */
   readonly tokens: number
   readonly source: string
   readonly sheddable: Sheddable | null
@@ -117,12 +115,12 @@ export interface NotCarried {
 
 export interface CarryOutcome {
   readonly carried: readonly Carried[]
-  /** Kept messages show it already, as it is now. */
+  /** Items whose current state the kept messages already show. */
   readonly alreadyShown: readonly NotCarried[]
-  /** uuids of kept attachments that are out of date: they are not to be kept. */
+  /** uuids of outdated attachments, which must not be kept. */
   readonly superseded: readonly string[]
   readonly skipped: readonly NotCarried[]
-  /** Carriers that threw. What they had rendered until then counts. */
+  /** Sources that threw. Items rendered before that count. */
   readonly failed: readonly { readonly carrier: string; readonly why: string }[]
 }
 
@@ -134,9 +132,9 @@ export function keyFor(carrier: string, id: string): string {
   return `${carrier}:${id}`
 }
 
-// A carrier whose state is a list that its host knows.
+// A source whose state is a list supplied by the host.
 
-/** What a host gives: at once, or after asking. */
+/** A value, or a promise of it. */
 export type Given<T> = T | Promise<T>
 
 export interface SimpleCarrier extends Pick<Carrier, 'name' | 'kind'> {
@@ -154,9 +152,9 @@ export function simpleCarrier(given: SimpleCarrier): Carrier {
   return { name, kind, tellsChanges, isWhole, limit, render }
 }
 
-// What a carrier may still bring: its limit, less what it has brought.
+// Fitting an item into its limit.
 
-export interface Fitted {
+interface Fitted {
   readonly attachment: Attachment
   readonly tokens: number
 }
@@ -167,7 +165,7 @@ export const NO_LIMIT: Limit = {
   count: Number.POSITIVE_INFINITY,
 }
 
-/** The attachment as it fits into `each`, cut where that is allowed; a sentence where it does not fit into what is left. */
+/** The attachment, cut to `each` if that is allowed; or the reason why it does not fit. */
 export function fit(rendering: Rendering, { each, total }: Limit, measure: Measure): Fitted | string {
   const { attachment } = rendering
   const tokens = measure(textOfAttachment(attachment))
@@ -181,7 +179,7 @@ function cut({ attachment, cutNote }: Rendering, each: number, measure: Measure)
   if (cutNote === undefined || typeof whole !== 'string') return null
   const withHead = (head: string): Attachment => ({
     ...attachment,
-    content: `${ended(head)}${cutNote(head, whole)}`,
+    content: `${head.endsWith('\n') ? head : `${head}\n`}${cutNote(head, whole)}`,
     truncated: true,
   })
   const measured = (head: string): number => measure(textOfAttachment(withHead(head)))
@@ -190,17 +188,13 @@ function cut({ attachment, cutNote }: Rendering, each: number, measure: Measure)
   return head === '' || tokens > each ? null : { attachment: withHead(head), tokens }
 }
 
-function ended(head: string): string {
-  return head.endsWith('\n') ? head : `${head}\n`
-}
-
-// What attachments a view shows, by key: how a carrier knows what need not be said again. Kept up to date entry by
-// entry; a view that was rewritten is read anew.
+// The attachments in the context, by key: what need not be attached again. Updated incrementally; after a rewrite of
+// the context it is rebuilt.
 
 export interface Shown {
-  /** By key, oldest first; the last one is what the model goes by. */
+  /** By key, oldest first; the last one is in force. */
   readonly byKey: ReadonlyMap<string, readonly ShownAttachment[]>
-  /** What was announced piece by piece: by carrier, then by name, with the newest text (null: gone). */
+  /** Items announced one by one: by source, then by name, with the newest text (null: removed). */
   readonly items: ReadonlyMap<string, ReadonlyMap<string, string | null>>
   readonly entries: List<Entry>
 }
@@ -212,18 +206,13 @@ export interface ShownAttachment {
 
 export const NOTHING_SHOWN: Shown = { byKey: new Map(), items: new Map(), entries: List.of() }
 
-/** What `entries` show, given what an earlier state of them did. */
+/** The attachments in `entries`, updated from those of an earlier state. */
 export function advanceShown(shown: Shown, entries: List<Entry>): Shown {
   const grew = entries.extends(shown.entries) && entries.length >= shown.entries.length
   const start = grew ? shown : NOTHING_SHOWN
-  const fresh = entries.toArray(start.entries.length).filter(isShownAttachment)
-  return {
-    ...withAttachments(
-      start,
-      fresh.map(({ record }) => record),
-    ),
-    entries,
-  }
+  const added = entries.toArray(start.entries.length).filter(isShownAttachment)
+  const records = added.map(({ record }) => record)
+  return { ...withAttachments(start, records), entries }
 }
 
 export function shownIn(entries: Iterable<Entry>): Shown {
@@ -250,9 +239,9 @@ function withAttachments(shown: Shown, records: readonly AttachmentRecord[]): Sh
 function addItems(
   items: Map<string, ReadonlyMap<string, string | null>>,
   carrier: string,
-  told: Readonly<Record<string, unknown>>,
+  announced: Readonly<Record<string, unknown>>,
 ): void {
-  const fresh = Object.entries(told).map(
+  const fresh = Object.entries(announced).map(
     ([name, text]) => [name, typeof text === 'string' ? text : null] as const,
   )
   items.set(carrier, new Map([...(items.get(carrier) ?? []), ...fresh]))
@@ -262,7 +251,7 @@ export function carrierOf(key: string): string {
   return key.slice(0, key.indexOf(':'))
 }
 
-/** Where an attachment has no key, another program wrote it: its type tells, for the kinds that carriers have. */
+/** An attachment without a key was written by another program: its key is derived from its type where that is known. */
 export function keyOf(attachment: Attachment): string | null {
   if (typeof attachment.key === 'string' && attachment.key.includes(':')) return attachment.key
   const derived = DERIVED[attachment.type ?? '']
@@ -272,7 +261,7 @@ export function keyOf(attachment: Attachment): string | null {
   return typeof id === 'string' ? `${carrier}:${id}` : null
 }
 
-/** By type: the carrier's usual name, and the field that tells one from another. */
+/** By attachment type: the source's usual name, and the field that identifies the item. */
 const DERIVED: Readonly<Record<string, readonly [string, string | null]>> = {
   file: ['files', 'filename'],
   invoked_skills: ['skills', 'name'],
@@ -284,7 +273,7 @@ const DERIVED: Readonly<Record<string, readonly [string, string | null]>> = {
   todo: ['todos', null],
 }
 
-/** The model reads the same in both, apart from when and why it was said. */
+/** The model reads the same text in both, apart from the notes on when and why it was attached. */
 export function sameRendering(one: Attachment, other: Attachment): boolean {
   return textOfAttachment(plain(one)) === textOfAttachment(plain(other))
 }

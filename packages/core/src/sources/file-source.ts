@@ -1,6 +1,6 @@
 /**
- * Files the work turned on: those touched last, read again from disk, so that what the model sees is what is there
- * now. One that cannot be read is skipped and told, never fatal.
+ * The file source: recently touched files, read again from disk, so that the model sees their current content. A file
+ * that cannot be read is skipped and reported.
  */
 
 import type { Entry } from '../context/entry.ts'
@@ -20,35 +20,35 @@ export type FileRead =
   | {
       readonly ok: true
       readonly text: string
-      /** Bytes of the whole file, of which `text` is the beginning where it is larger than was asked for. */
+      /** Bytes of the whole file; `text` may be only its beginning. */
       readonly bytes: number
       readonly isWhole: boolean
-      /** Where it really lies, links followed: two names of one file are one file. */
+      /** The path with links resolved, so that two names of one file are recognised. */
       readonly realPath: string
     }
   | { readonly ok: false; readonly why: string }
 
-/** What reads the disk. Of a large file no more than `limitBytes` need be read. */
+/** Reads files; needs to return no more than `limitBytes` of a large one. */
 export interface FileReader {
   read(path: string, limitBytes: number): Promise<FileRead>
 }
 
 export interface FilesOptions {
   readonly reader: FileReader
-  /** What relative paths start from. */
+  /** Base of relative paths. */
   readonly folder?: string
-  /** The host's own read state, newest first; unless given, the records tell. */
+  /** The host's recently read files, newest first; by default they are taken from the records. */
   readonly recent?: () => readonly string[]
-  /** Files that are never brought: the transcript, the plan file, the host's own. */
+  /** Files never attached: the transcript, the plan file, the host's own. */
   readonly never?: () => readonly string[]
-  /** Tells an answer that points at an earlier one from one that has the content. */
+  /** Recognises a tool result that only says the file is unchanged. */
   readonly isStub?: (text: string) => boolean
 }
 
-/** More bytes than this to a token are rare; the cut is made by tokens afterwards. */
+/** Few tokens have more bytes; the exact cut is made by tokens afterwards. */
 const BYTES_PER_TOKEN = 24
 
-/** A session from another machine may name thousands of files that are not here. */
+/** A session from another machine may name thousands of files that do not exist here. */
 const MOST_TRIES = 100
 
 export function filesCarrier(options: FilesOptions): Carrier {
@@ -80,7 +80,7 @@ async function* renderFiles(options: FilesOptions, context: CarryContext): Async
   }
 }
 
-/** Newest first, each once, less what the kept messages show. */
+/** Newest first, each once, without the files that kept messages show. */
 function candidates(options: FilesOptions, { session, kept, policy }: CarryContext): ReadonlySet<string> {
   const { folder = null, recent, isStub = isUnchangedNotice } = options
   const touches = findTouches(session, policy.rehydrate.files, folder)
@@ -98,7 +98,7 @@ function neverOf(
     own.has(plainPath(path, folder)) || [...memory.names, ...memory.rules].some((name) => endsIn(path, name))
 }
 
-/** Does `path` end in `name`: a name, several parts of a path, or with `*` for any part of one? */
+/** Whether `path` ends in `name`: a file name or several parts of a path, with `*` as a wildcard inside a part. */
 function endsIn(path: string, name: string): boolean {
   const wanted = name.split('/').filter((part) => part !== '')
   const given = plainPath(path).split('/').slice(-wanted.length)
@@ -127,17 +127,17 @@ function offerOf(path: string, { text, bytes, isWhole }: FileRead & { readonly o
   return { id: path, attachment, source: path, sheddable: 'files', cutNote }
 }
 
-// Which files were read, edited or written, most recently first, and which of them the kept messages show.
+// Touched files, most recent first, and which of them the kept messages show.
 
 export interface Touch {
   readonly path: string
   readonly isWrite: boolean
   readonly callId: string
-  /** Place of the call's record in the history. */
+  /** Position of the call's record in the history. */
   readonly index: number
 }
 
-/** Newest first, a file as often as it was touched. Calls that failed or have no result are left out. */
+/** Newest first, one for each touch. Calls that failed or have no result are left out. */
 function findTouches(session: Session, tools: FileTools, folder: string | null): readonly Touch[] {
   const runs = toolRunsOf(historyOf(session), tools).filter(hasSucceeded)
   const touches = runs.flatMap((run) =>
@@ -151,16 +151,13 @@ function findTouches(session: Session, tools: FileTools, folder: string | null):
   return touches.toReversed()
 }
 
-/**
- * Files whose content the kept messages show: by a read that was answered with it and not cleared, and that no
- * change made since is missing behind.
- */
+/** Files whose content the kept messages show: a read whose result is present and not cleared, with all later changes kept too. */
 export function shownFiles(
   touches: readonly Touch[],
   kept: readonly Entry[],
   isStub: (text: string) => boolean,
 ): ReadonlySet<string> {
-  const answered = answeredWithContent(kept, isStub)
+  const answered = callsWithContent(kept, isStub)
   const calls = callsIn(kept)
   const readAt = new Map<string, number>()
   for (const { path, isWrite, callId, index } of touches)
@@ -172,7 +169,7 @@ export function shownFiles(
   return new Set([...readAt].filter(([path, at]) => !isStale(path, at)).map(([path]) => path))
 }
 
-function answeredWithContent(kept: readonly Entry[], isStub: (text: string) => boolean): ReadonlySet<string> {
+function callsWithContent(kept: readonly Entry[], isStub: (text: string) => boolean): ReadonlySet<string> {
   const ids = kept.flatMap(({ record, cleared }) =>
     record.type !== 'user'
       ? []

@@ -1,6 +1,6 @@
 /**
- * Between compactions: what changed about the carriers since the view last showed it, to be appended. What did not
- * change adds nothing, so that a turn in which nothing happened costs nothing.
+ * Updates between compactions: what changed in the context sources since the context last showed it, to be appended.
+ * Unchanged state adds nothing to the request.
  */
 
 import { textOfAttachment } from '../context/message-parts.ts'
@@ -25,16 +25,16 @@ export async function carryChanges(
   question: ChangeQuestion,
 ): Promise<CarriedChanges> {
   const context: CarryContext = { ...question, kept: question.shown.entries, moment: 'change' }
-  const asked = carriers.filter(({ tellsChanges }) => tellsChanges)
-  const rendered = await renderAll(asked, context)
+  const updating = carriers.filter(({ tellsChanges }) => tellsChanges)
+  const rendered = await renderAll(updating, context)
   return {
-    carried: inOrder(rendered.flatMap((one) => [...changed(one, context), ...ended(one, context)])),
+    carried: inOrder(rendered.flatMap((one) => [...findChanged(one, context), ...findEnded(one, context)])),
     skipped: rendered.flatMap(({ skipped }) => skipped),
     failed: failuresOf(rendered),
   }
 }
 
-function changed({ renderings }: Rendered, { shown, measure }: CarryContext): readonly Carried[] {
+function findChanged({ renderings }: Rendered, { shown, measure }: CarryContext): readonly Carried[] {
   return renderings.flatMap(({ isDelta, ...rendering }) => {
     const last = isDelta ? undefined : shown.byKey.get(rendering.key)?.at(-1)
     if (last === undefined) return [rendering]
@@ -44,28 +44,28 @@ function changed({ renderings }: Rendered, { shown, measure }: CarryContext): re
   })
 }
 
-function ended(one: Rendered, { shown, measure }: CarryContext): readonly Carried[] {
+function findEnded(one: Rendered, { shown, measure }: CarryContext): readonly Carried[] {
   const { name, kind } = one.carrier
   return endedIn(one, shown).flatMap(([key, attachments]) => {
     const last = attachments.at(-1)
     if (last === undefined || last.attachment.ended === true) return []
-    const attachment = endOf(last, key)
+    const attachment = endNotice(last, key)
     const tokens = measure(textOfAttachment(attachment))
     return [{ carrier: name, kind, key, attachment, tokens, source: last.uuid, sheddable: null }]
   })
 }
 
-/** What it was is enough to say that it is over: its text is not repeated. */
-function endOf({ attachment }: ShownAttachment, key: string): Attachment {
+/** Identifies what has ended, without repeating its text. */
+function endNotice({ attachment }: ShownAttachment, key: string): Attachment {
   const named = ['type', 'path', 'filename', 'planFilePath', 'name', 'taskId', 'status'] as const
-  const told = named.flatMap((field) =>
+  const fields = named.flatMap((field) =>
     typeof attachment[field] === 'string' ? [[field, attachment[field]]] : [],
   )
-  return { ...Object.fromEntries(told), key, ended: true }
+  return { ...Object.fromEntries(fields), key, ended: true }
 }
 
-// Lists that are announced piece by piece: late tools, agents that can be called, instructions of connected servers.
-// Only what the view does not show as it is now is said: new, changed, gone.
+// Lists announced item by item: deferred tools, available agents, instructions of MCP servers. Only new, changed and
+// removed items are appended.
 
 export interface Announced {
   readonly name: string
@@ -75,7 +75,7 @@ export interface Announced {
 export interface DeltaCarrier {
   readonly name: string
   readonly type: 'tool_delta' | 'agent_delta' | 'mcp_instructions'
-  /** All there is now, in the host's order. */
+  /** All current items, in the host's order. */
   readonly read: () => Given<readonly Announced[]>
 }
 
@@ -85,7 +85,7 @@ export function deltaCarrier({ name, type, read }: DeltaCarrier): Carrier {
     kind: 'deltas',
     isWhole: false,
     read: async (context) => {
-      const items = difference(await read(), told(name, context))
+      const items = diffItems(await read(), context.shown.items.get(name) ?? new Map())
       if (items.length === 0) return []
       const attachment = { type, items: Object.fromEntries(items) }
       return [{ id: 'delta', attachment, source: 'host', sheddable: 'deltas' as const, isDelta: true }]
@@ -93,11 +93,7 @@ export function deltaCarrier({ name, type, read }: DeltaCarrier): Carrier {
   })
 }
 
-function told(name: string, { shown }: CarryContext): ReadonlyMap<string, string | null> {
-  return shown.items.get(name) ?? new Map()
-}
-
-function difference(
+function diffItems(
   now: readonly Announced[],
   before: ReadonlyMap<string, string | null>,
 ): readonly (readonly [string, string | null])[] {

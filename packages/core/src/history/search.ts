@@ -170,7 +170,7 @@ export interface Query {
   readonly from: string | null
   readonly to: string | null
   readonly last: number | null
-  /** Where the page before ended. */
+  /** Where the previous page ended. */
   readonly cursor: number | null
 }
 
@@ -180,14 +180,13 @@ export function readQuery(given: unknown): Query | string {
   const finder = createFinder(textIn(input.text) ?? '')
   const lines = linesIn(input.lines)
   if (lines === undefined) return '"lines" must be like "120-180".'
-  const query = { id: textIn(input.id), lines, finder, from: textIn(input.from), to: textIn(input.to) }
+  const [id, from, to] = [textIn(input.id), textIn(input.from), textIn(input.to)]
   const [last, cursor] = [countIn(input.last), countIn(input.cursor)]
   if (last === undefined || last === 0) return '"last" must be a whole number of 1 or more.'
   if (cursor === undefined) return '"cursor" must be one that an answer of this tool gave.'
-  const isAsked =
-    query.id !== null || finder !== null || query.from !== null || query.to !== null || last !== null
-  if (!isAsked) return 'Say what to look for: "id", "text", "from" and "to", or "last".'
-  return { ...query, last, cursor }
+  if ([id, finder, from, to, last].every((field) => field === null))
+    return 'Say what to look for: "id", "text", "from" and "to", or "last".'
+  return { id, lines, finder, from, to, last, cursor }
 }
 
 function textIn(value: unknown): string | null {

@@ -2,10 +2,11 @@
 
 import type { Entry } from '../context/entry.ts'
 import { partsOf } from '../context/message-parts.ts'
-import { isThinking } from '../log/block.ts'
+import type { Payload } from '../context/payload.ts'
+import { blocksOf, isThinking } from '../log/block.ts'
 import { typedText } from '../log/record.ts'
-import type { AcceptRules } from './accept-summary.ts'
-import type { Ask, AskDeadlines, BlockAsk, Chain, DirectAsk, ForkAsk, LocalAsk } from './attempt.ts'
+import { type AcceptRules, SUMMARY_HEADING } from './accept-summary.ts'
+import type { Ask, AskDeadlines, BlockAsk, Chain, DirectAsk, Done, ForkAsk, LocalAsk } from './attempt.ts'
 import { roleOf } from './select-span.ts'
 import {
   answerTokens,
@@ -95,9 +96,9 @@ const PART_MARKER = '[earlier parts of this conversation are summarised apart]'
 
 export function partAsk(chain: Chain): Made<DirectAsk> {
   const { parts } = chain
-  const entries = parts?.parts[parts.asked]
+  const entries = parts?.parts[parts.sent]
   if (parts === null || entries === undefined) return skip('no-part', 'No part is left to be summarised.')
-  const part = { number: parts.asked + 1, of: parts.parts.length }
+  const part = { number: parts.sent + 1, of: parts.parts.length }
   const task = part.of > 1 ? { part } : {}
   const { outputTokens } = parts
   return directAttempt(chain, { entries, task, marker: PART_MARKER, rung: 3, part, outputTokens })
@@ -110,6 +111,15 @@ export function joinAsk(chain: Chain): Made<DirectAsk> {
   const texts = summaries.map((summary, index) => `Part ${index + 1} of ${summaries.length}.\n${summary}`)
   const entries = [{ record: metaRecord('summaries-of-parts', texts.join('\n\n')), index: -1 }]
   return directAttempt(chain, { entries, task: { joins: true }, marker: null, rung: 3, part: 'join' })
+}
+
+/** The summaries of the parts one after the other, for when they could not be joined. */
+export function concatenateSummaries(summaries: readonly string[]): string {
+  const bodies = summaries.map((text) => text.replace(SUMMARY_HEADING, '').trim())
+  const parts = bodies.map((body, index) =>
+    bodies.length === 1 ? body : `Part ${index + 1} of ${bodies.length}, oldest first:\n${body}`,
+  )
+  return `${SUMMARY_HEADING}\n${parts.join('\n\n')}`
 }
 
 function directAttempt(
@@ -192,6 +202,24 @@ export function acceptRules(chain: Chain, ask: Ask): AcceptRules {
 /** Which part a direct call is about; null for the whole and for joining the parts. */
 export function numberedPart(ask: Ask): Exclude<DirectAsk['part'], 'join'> {
   return ask.kind === 'direct' && ask.part !== 'join' ? ask.part : null
+}
+
+/** The same key means the same request. */
+export function requestKey(chain: Chain, ask: Ask): string {
+  if (ask.kind !== 'direct') return ask.kind
+  const { model } = summariserOf(chain)
+  return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.material.length, chain.drops])
+}
+
+/** A retry after a drop would send the request that has just failed: the dropped rounds had no visible content. */
+export function isSameRequest(before: Ask | Done, ask: Ask): boolean {
+  if ('done' in before || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
+  return comparableText(before.payload) === comparableText(ask.payload)
+}
+
+/** A string and one text block count as equal. */
+function comparableText({ model, messages }: Payload): string {
+  return JSON.stringify([model, messages.map(({ role, content }) => [role, blocksOf(content)])])
 }
 
 // Sizes, and which entries and which model an attempt is about.

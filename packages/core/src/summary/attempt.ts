@@ -156,7 +156,7 @@ export interface Chain {
   readonly parts: {
     readonly parts: readonly (readonly Entry[])[]
     /** Number of parts already sent. */
-    readonly asked: number
+    readonly sent: number
     readonly summaries: readonly string[]
     readonly outputTokens: number
   } | null

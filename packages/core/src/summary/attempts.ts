@@ -4,9 +4,8 @@
  * the next attempt, takes its result, and never sends the same request twice.
  */
 
-import type { Payload } from '../context/payload.ts'
-import { type Block, blocksOf } from '../log/block.ts'
-import { acceptBlock, acceptSummary, SUMMARY_HEADING } from './accept-summary.ts'
+import type { Block } from '../log/block.ts'
+import { acceptBlock, acceptSummary } from './accept-summary.ts'
 import type {
   Ask,
   AskFailure,
@@ -25,15 +24,18 @@ import type {
 import {
   acceptRules,
   blockAsk,
+  concatenateSummaries,
   directAsk,
   fitsWindow,
   forkAsk,
+  isSameRequest,
   joinAsk,
   localAsk,
   type Made,
   MOST_PARTS,
   numberedPart,
   partAsk,
+  requestKey,
   roomFor,
   splitParts,
   summarisedOf,
@@ -193,32 +195,10 @@ function skipStage(chain: Chain, why: { readonly skip: string; readonly message:
   return splitIntoParts({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
 }
 
-/** The same key means the same request. */
-function requestKey(chain: Chain, ask: Ask): string {
-  if (ask.kind !== 'direct') return ask.kind
-  const { model } = summariserOf(chain)
-  return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.material.length, chain.drops])
-}
-
-/** A retry after a drop would send the request that has just failed: the dropped rounds had no visible content. */
-function isSameRequest(before: Ask | Done, ask: Ask): boolean {
-  if (isDone(before) || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
-  return comparableText(before.payload) === comparableText(ask.payload)
-}
-
-/** A string and one text block count as equal. */
-function comparableText({ model, messages }: Payload): string {
-  return JSON.stringify([model, messages.map(({ role, content }) => [role, blocksOf(content)])])
-}
-
 /** One part alone, or several that could not be joined: used as they are if small enough. */
 function finishWithParts(chain: Chain): Chain {
   const { policy, tokensOfText, span } = chain.context
-  const bodies = (chain.parts?.summaries ?? []).map((text) => text.replace(SUMMARY_HEADING, '').trim())
-  const parts = bodies.map((body, index) =>
-    bodies.length === 1 ? body : `Part ${index + 1} of ${bodies.length}, oldest first:\n${body}`,
-  )
-  const summary = `${SUMMARY_HEADING}\n${parts.join('\n\n')}`
+  const summary = concatenateSummaries(chain.parts?.summaries ?? [])
   const limit = tokensIn(chain, span.summarised) * policy.maximumPercentOfReplaced
   if (tokensOfText(summary) * 100 >= limit) return advance({ ...chain, stage: 'local' })
   return finish(chain, { summarizer: 'model', summary, block: null })
@@ -314,8 +294,8 @@ function afterPartFailure(chain: Chain, part: NonNullable<DirectAsk['part']>, re
 function withPartSummary(chain: Chain, summary: string | null): Chain {
   if (chain.parts === null) return { ...chain, stage: 'local' }
   const summaries = summary === null ? chain.parts.summaries : [...chain.parts.summaries, summary]
-  const parts = { ...chain.parts, asked: chain.parts.asked + 1, summaries }
-  return { ...chain, parts, stage: parts.asked < parts.parts.length ? 'parts' : 'join' }
+  const parts = { ...chain.parts, sent: chain.parts.sent + 1, summaries }
+  return { ...chain, parts, stage: parts.sent < parts.parts.length ? 'parts' : 'join' }
 }
 
 /** Drops rounds from the head, or splits into parts if the window proved far too small. */
@@ -373,6 +353,6 @@ function splitIntoParts(chain: Chain): Chain {
   const split = splitParts(entries, { tokens, outputTokens, tokensOf: chain.context.tokensOf })
   if (split === null) return { ...chain, stage: 'local' }
   const covered = [...chain.covered, ...summarisedOf(chain, split.covered)]
-  const parts = { parts: split.parts, asked: 0, summaries: [], outputTokens: split.outputTokens }
+  const parts = { parts: split.parts, sent: 0, summaries: [], outputTokens: split.outputTokens }
   return { ...chain, stage: 'parts', covered, parts }
 }

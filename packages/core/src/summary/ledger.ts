@@ -26,17 +26,17 @@ interface LedgerRules {
 export function ledgerOf(history: readonly KnownRecord[], rules: LedgerRules): Ledger {
   const { files, identifiers } = weighNames(mentionsOf(history))
   const candidates: readonly Candidate[] = [
-    ...files.map((file) => ({ weight: file.weight, spelt: file.path, file, name: null })),
-    ...identifiers.map((name) => ({ weight: name.weight, spelt: name.name, file: null, name })),
+    ...files.map((file) => ({ weight: file.weight, text: file.path, file, name: null })),
+    ...identifiers.map((name) => ({ weight: name.weight, text: name.name, file: null, name })),
   ]
   const ranked = candidates
-    .map((candidate) => ({ candidate, density: candidate.weight / cost(candidate.spelt, rules) }))
+    .map((candidate) => ({ candidate, density: candidate.weight / cost(candidate.text, rules) }))
     .toSorted(
-      (one, other) => other.density - one.density || (one.candidate.spelt < other.candidate.spelt ? -1 : 1),
+      (one, other) => other.density - one.density || (one.candidate.text < other.candidate.text ? -1 : 1),
     )
     .map(({ candidate }) => candidate)
     .slice(0, rules.tokens)
-    .filter(({ spelt }) => redact(spelt) === spelt)
+    .filter(({ text }) => redact(text) === text)
   return fitted(ranked, rules)
 }
 
@@ -54,8 +54,8 @@ function fitted(ranked: readonly Candidate[], rules: LedgerRules): Ledger {
 
 function drawn(chosen: readonly Candidate[], rules: LedgerRules): Ledger {
   const listed = new Set(chosen.flatMap(({ file }) => (file === null ? [] : [file.path])))
-  const spelt = new Set([...listed].flatMap((path) => path.split(/[^A-Za-z0-9_$]+/)))
-  const names = chosen.flatMap(({ name }) => (name === null || spelt.has(name.name) ? [] : [name]))
+  const pathWords = new Set([...listed].flatMap((path) => path.split(/[^A-Za-z0-9_$]+/)))
+  const names = chosen.flatMap(({ name }) => (name === null || pathWords.has(name.name) ? [] : [name]))
   const symbols = new Map<string, string[]>([...listed, ''].map((path) => [path, []]))
   for (const { name, file } of names) symbols.get(file !== null && listed.has(file) ? file : '')?.push(name)
   const files = chosen.flatMap(({ file }) =>
@@ -70,14 +70,14 @@ function drawn(chosen: readonly Candidate[], rules: LedgerRules): Ledger {
 /** A file or an identifier; the other is null. */
 interface Candidate {
   readonly weight: number
-  readonly spelt: string
+  readonly text: string
   readonly file: WeighedFile | null
   readonly name: WeighedName | null
 }
 
 /** Repeated eight times, so that rounding does not make all short names cost the same. */
-function cost(spelt: string, { estimate }: LedgerRules): number {
-  return estimate.text(` ${spelt}`.repeat(8))
+function cost(name: string, { estimate }: LedgerRules): number {
+  return estimate.text(` ${name}`.repeat(8))
 }
 
 // The text of a ledger: one line a file, followed by its identifiers. Paths stay whole, so that they can be searched

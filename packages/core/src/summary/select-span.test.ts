@@ -127,7 +127,7 @@ describe('the span of a compaction', () => {
 })
 
 describe('pins', () => {
-  const pins = (targets: readonly string[], budgetTokens = 100) => ({
+  const pins = (targets: readonly string[], budgetTokens = 100): NonNullable<SpanOptions['pins']> => ({
     targets,
     budgetTokens,
     tokensOf: () => 10,

@@ -190,7 +190,7 @@ export function isEdited({ edits, refusedEdits }: TouchedFile): boolean {
   return edits + refusedEdits > 0
 }
 
-const UNTOUCHED = {
+const UNTOUCHED: Omit<TouchedFile, 'path'> = {
   edits: 0,
   refusedEdits: 0,
   reads: 0,

@@ -254,6 +254,25 @@ export function summarisedOf({ context }: Chain, entries: readonly Entry[]): rea
 
 // Parts: a conversation too long for the summarizer's window is summarised part by part, then the summaries are joined.
 
+/** Share of the window used by a part: estimates may be that much too low. */
+const PART_MARGIN = 0.9
+
+/** Splits only what is to be summarised; kept messages were sent for context. */
+export function splitIntoParts(chain: Chain): Chain {
+  const summariser = summariserOf(chain)
+  const { outputTokens } = summariser
+  // Thinking that cannot be turned off needs its tokens beside the answer.
+  const room = roomFor(chain, Math.max(0, answerTokens(summariser) - outputTokens))
+  const summarised = new Set(chain.context.span.summarised.map((entry) => entry.record.uuid))
+  const entries = chain.material.filter((entry) => summarised.has(entry.record.uuid))
+  const tokens = Math.floor((room ?? 0) * PART_MARGIN)
+  const split = splitParts(entries, { tokens, outputTokens, tokensOf: chain.context.tokensOf })
+  if (split === null) return { ...chain, stage: 'local' }
+  const covered = [...chain.covered, ...summarisedOf(chain, split.covered)]
+  const parts = { parts: split.parts, sent: 0, summaries: [], outputTokens: split.outputTokens }
+  return { ...chain, stage: 'parts', covered, parts }
+}
+
 /** With more parts than this, the oldest ones get a local summary. */
 export const MOST_PARTS = 8
 /** A part's summary needs at least this many tokens to be useful. */

@@ -37,12 +37,11 @@ import {
   partAsk,
   requestKey,
   roomFor,
-  splitParts,
+  splitIntoParts,
   summarisedOf,
-  summariserOf,
   tokensIn,
 } from './attempt-requests.ts'
-import { answerTokens, dropHead, stripInput } from './summary-input.ts'
+import { dropHead, stripInput } from './summary-input.ts'
 
 export function startChain(context: ChainContext): Chain {
   const { policy, span, direct } = context
@@ -336,23 +335,4 @@ function dropRounds(chain: Chain, over: number | null): Chain {
   if (drop === null || summarisedOf(chain, drop.rest).length === 0) return { ...chain, stage: 'local' }
   const covered = [...chain.covered, ...summarisedOf(chain, drop.dropped)]
   return { ...chain, stage: 'direct', material: drop.rest, covered, drops: chain.drops + 1 }
-}
-
-/** Share of the window used by a part: estimates may be that much too low. */
-const PART_MARGIN = 0.9
-
-/** Splits only what is to be summarised; kept messages were sent for context. */
-function splitIntoParts(chain: Chain): Chain {
-  const summariser = summariserOf(chain)
-  const { outputTokens } = summariser
-  // Thinking that cannot be turned off needs its tokens beside the answer.
-  const room = roomFor(chain, Math.max(0, answerTokens(summariser) - outputTokens))
-  const summarised = new Set(chain.context.span.summarised.map((entry) => entry.record.uuid))
-  const entries = chain.material.filter((entry) => summarised.has(entry.record.uuid))
-  const tokens = Math.floor((room ?? 0) * PART_MARGIN)
-  const split = splitParts(entries, { tokens, outputTokens, tokensOf: chain.context.tokensOf })
-  if (split === null) return { ...chain, stage: 'local' }
-  const covered = [...chain.covered, ...summarisedOf(chain, split.covered)]
-  const parts = { parts: split.parts, sent: 0, summaries: [], outputTokens: split.outputTokens }
-  return { ...chain, stage: 'parts', covered, parts }
 }

@@ -30,7 +30,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'unanswered-message-summarised-away',
-    law: 'what the person said and nobody answered comes last',
+    law: 'unanswered user messages come last',
     file: 'packages/core/src/summary/select-span.ts',
     find: 'at > response && isPersons(entry.record)',
     replace: 'at < response && isPersons(entry.record)',

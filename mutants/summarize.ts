@@ -152,7 +152,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'receipt-hides-lost-messages',
-    law: 'names what is no longer said',
+    law: 'names what is no longer mentioned',
     file: 'packages/core/src/summary/receipt.ts',
     find: 'parts.every((part) => text.includes(part))',
     replace: 'parts.some((part) => part !== text)',

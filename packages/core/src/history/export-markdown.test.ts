@@ -115,7 +115,7 @@ describe('a conversation as Markdown', () => {
     expect(await exportMarkdown(told().session)).toBe(EXPECTED)
   })
 
-  it('marks what a rewind left behind, and counts what side agents said', async () => {
+  it('marks what a rewind left behind, and counts records of side agents', async () => {
     const teller = new Teller()
     const first = teller.user('start')
     teller.user('left')
@@ -136,7 +136,7 @@ describe('a conversation as Markdown', () => {
     ])
   })
 
-  it('redacts whatever was said or read, and leaves ids alone', async () => {
+  it('redacts messages and tool results, and leaves ids alone', async () => {
     const teller = new Teller()
     teller.user('my sesame')
     teller.assistant('sesame', [
@@ -165,7 +165,7 @@ describe('a conversation as Markdown', () => {
     expect([await shown({}), await shown({ blobs })]).toEqual([false, true])
   })
 
-  it('is the same for the same session, comes in pieces, and leaves out nothing that was said', async () => {
+  it('is the same for the same session, comes in pieces, and leaves out no message', async () => {
     const choices = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
     await fc.assert(
       fc.asyncProperty(choices, async (numbers) => {

@@ -111,9 +111,9 @@ function largeText({ budgets, measure }: SpillQuestion, text: string): LargePart
   const head = headWithin(text, budgets.head, measure)
   const tail = tailWithin(text.slice(head.length), budgets.tail, measure)
   const left = text.length - head.length - tail.length
-  const shown = (how: string): string =>
+  const replace = (how: string): string =>
     `${endLine(head)}[${left} of ${text.length} characters are not shown here. ${how} Add "lines" or "text" to find a part.]\n${tail}`
-  return { text, holds: 'text', shown }
+  return { text, holds: 'text', shown: replace }
 }
 
 function endLine(head: string): string {
@@ -125,9 +125,9 @@ function largeMedia({ policy }: SpillQuestion, block: Block): LargePart | null {
   if (!isMedia(block) || !isObject(source) || typeof source.data !== 'string') return null
   if (source.data.length <= policy.imageBytes) return null
   const kind = typeof source.media_type === 'string' ? `, ${source.media_type}` : ''
-  const shown = (how: string): string =>
+  const replace = (how: string): string =>
     `[A large ${block.type} (${source.data?.toString().length} bytes${kind}) was put aside. ${how}]`
-  return { text: JSON.stringify(block), holds: 'block', shown }
+  return { text: JSON.stringify(block), holds: 'block', shown: replace }
 }
 
 // Restoring spilled results.

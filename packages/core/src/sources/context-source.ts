@@ -182,9 +182,9 @@ function cut({ attachment, cutNote }: Rendering, each: number, measure: Measure)
     content: `${head.endsWith('\n') ? head : `${head}\n`}${cutNote(head, whole)}`,
     truncated: true,
   })
-  const measured = (head: string): number => measure(textOfAttachment(withHead(head)))
-  const head = headWithin(whole, each, measured)
-  const tokens = measured(head)
+  const measureCut = (head: string): number => measure(textOfAttachment(withHead(head)))
+  const head = headWithin(whole, each, measureCut)
+  const tokens = measureCut(head)
   return head === '' || tokens > each ? null : { attachment: withHead(head), tokens }
 }
 

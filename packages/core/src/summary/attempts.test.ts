@@ -72,7 +72,7 @@ describe('which rung comes first', () => {
     expect(rungs(run(contextOf(circumstances), [GOOD]).asks)[0]).toBe(first)
   })
 
-  it('what was passed over is told', () => {
+  it('skipped attempts are listed', () => {
     const { done } = run(contextOf({ context: { isWarm: false } }), [GOOD])
     expect(done.trace.map(({ rung, outcome, reason }) => [rung, outcome, reason])).toEqual([
       [0, 'skipped', 'not-needed'],
@@ -320,7 +320,7 @@ describe('a summariser with a small window', () => {
     expect(done).toMatchObject({ ok: true, summarizer: 'model', fallbackReason: 'prompt_too_long' })
   })
 
-  it('a part that fails is covered; parts that nobody puts together stand side by side', () => {
+  it('a part that fails is covered locally; parts that could not be joined are concatenated', () => {
     const { asks, done } = run(contextOf({ ...small, span: spanOf(longTalk(30)) }), [said('no'), GOOD])
     if (!done.ok) throw new Error(done.message)
     expect(done.covered[0]?.record.uuid).toBe('q1')

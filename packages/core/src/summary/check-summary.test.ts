@@ -99,7 +99,7 @@ parser.ts:1 unexpected token`)
     })
   })
 
-  it('has a changed file told from another of its name, and takes the bare name of one that was read', () => {
+  it('requires the folder of an edited file, and only the name of one that was read', () => {
     const work = new WorkedSession()
     work.edits('/app/src/index.ts', 'x')
     work.edits('/app/test/index.ts', 'y')
@@ -233,7 +233,7 @@ describe('a line of a summary', () => {
     expect(neutralVoice(line)).toEqual({ text: neutral, marked: neutral === line ? [] : [line] })
   })
 
-  it('is left alone among the messages of the person and in code', () => {
+  it('is left alone among the user messages and in code', () => {
     const text =
       '5. Problem solving\n```\ncontinue\n```\n6. All user messages\n1. Continue please\nContinue\n7. Pending tasks\nNone\n9. Next step\nContinue'
     expect(neutralVoice(text)).toEqual({

@@ -124,7 +124,7 @@ The latest request: "Bitte auch die Fehlermeldung
     )
   })
 
-  it('takes what a summary of lost records said along, cut to a bound', () => {
+  it('quotes a summary whose records are not in the log, cut to a limit', () => {
     const work = new WorkedSession()
     work.compacts(`Summary:\nThe port is 5417. ${'More. '.repeat(5_000)}`)
     work.says('Go on.')

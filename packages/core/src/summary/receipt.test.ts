@@ -25,7 +25,7 @@ describe('the receipt of a compaction', () => {
     return { work, before, receipt: receiptOf({ ...rules, before, after, summarised: before }) }
   }
 
-  it('names what is no longer said, with the record to read it in', () => {
+  it('names what is no longer mentioned, with the record that contains it', () => {
     const { before, receipt } = compacted(
       'Summary:\nparseQuery was renamed to readQuery. The person: Now the lexer.',
     )
@@ -42,7 +42,7 @@ describe('the receipt of a compaction', () => {
     })
   })
 
-  it('names what an earlier summary still said of records that were gone already', () => {
+  it('names what only an earlier summary still mentioned', () => {
     const work = new WorkedSession()
     work.says('Amounts are in cents.')
     work.edits('/app/src/parser.ts', 'readQuery(rawText)')

@@ -56,7 +56,7 @@ describe('the span of a compaction', () => {
     expect(uuids(found.input)).toEqual(form === 'from' ? all : front)
   })
 
-  it('a moved cut is told with both places', () => {
+  it('a moved cut is reported with both records', () => {
     expect(span(talk(), { form: 'up_to', pivot: 'r2' }).note).toBe(
       'The cut was moved from r2 to a1, so that no tool call is parted from its result and no response from its own records. More is kept than was asked for.',
     )
@@ -83,7 +83,7 @@ describe('the span of a compaction', () => {
     expect(uuids(found.aside)).toEqual(['b'])
   })
 
-  it('what the person said and nobody answered comes last, attachments and notices aside', () => {
+  it('unanswered user messages come last, attachments and notices aside', () => {
     const teller = talk()
     teller.assistant('m3', 'API error', {
       uuid: 'e',
@@ -140,7 +140,7 @@ describe('pins', () => {
     })
   })
 
-  it('the newest have the budget, and what found no room is told', () => {
+  it('the newest get the budget, and those beyond it are reported', () => {
     const found = span(talk(), { form: 'full', pins: pins(['q1', 'r2', 'q2'], 25) })
     expect([uuids(found.pinned), uuids(found.unpinned)]).toEqual([['q1', 'q2'], ['r2']])
     expect(uuids(found.summarised)).toEqual(['a1', 'a1b', 'r1', 'r2', 'a2', 'a3'])
@@ -193,7 +193,7 @@ describe('what cannot be compacted', () => {
     })
   })
 
-  it('a call of the provider’s is given up once the person has gone on', () => {
+  it('a pending call of the provider is dropped once the user has continued', () => {
     const teller = talk()
     teller.assistant('m4', [{ type: 'server_tool_use', id: 's1', name: 'web_search', input: {} }], {
       uuid: 'a4',

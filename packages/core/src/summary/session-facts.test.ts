@@ -13,7 +13,7 @@ import {
 
 const rules = { eachTokens: 2_000, estimate }
 
-describe('what the person said', () => {
+describe('user messages', () => {
   it('is theirs alone: no summaries, no engine, no tools, no commands', () => {
     const work = new WorkedSession()
     work.says('Build it.')
@@ -103,7 +103,7 @@ describe('the rest', () => {
 
 const same = (text: string): string => text
 
-describe('a command as it is told from others', () => {
+describe('the normal form of a command', () => {
   it.each([
     ['npm test', 'npm test'],
     ['cd /a/b && npm test', 'npm test'],

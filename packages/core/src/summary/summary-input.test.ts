@@ -59,7 +59,7 @@ describe('the request of a call of its own', () => {
     expect(validate(payload, profile)).toEqual([])
   })
 
-  it('the task joins what the person said last', () => {
+  it('the prompt is joined to the last user message', () => {
     const teller = new Teller()
     teller.user('one')
     expect(said(teller)).toEqual([

@@ -23,7 +23,7 @@ const TRANSCRIPT =
   'Exact details that the summary leaves out (code, messages of errors, what was written) can be read in the full transcript: /sessions/one.jsonl'
 
 describe('the summary message', () => {
-  it('is the person’s in role, hidden from the screen, and known for what it is', () => {
+  it('has the user role, is hidden on screen and marked as a summary', () => {
     expect(summaryRecord(parts)).toEqual({
       type: 'user',
       message: { role: 'user', content: summaryMessage(parts) },

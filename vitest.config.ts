@@ -15,6 +15,8 @@ export default defineConfig({
     reporters: ['default', './scripts/totals-reporter.ts'],
     // Left to itself, vitest keeps one core for itself: on two cores that is half of them.
     maxWorkers: '100%',
+    // A worker loads each module once for all its files. No test replaces a module or leaves anything set behind it.
+    isolate: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -11,10 +11,11 @@ import {
   type TurnHost,
   type TurnOutcome,
 } from '@tidemark/core'
+import { createFakeClock } from '@tidemark/core/testing'
 import { manualClock, type Script, type ServedSimulator, serveSimulator } from '@tidemark/simulator'
 import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
 import { createAnthropicModel, systemIds } from 'tidemark'
-import { createFakeClock, createMemoryJournal } from 'tidemark/testing'
+import { createMemoryJournal } from 'tidemark/testing'
 import { afterEach, describe, expect, it } from 'vitest'
 
 /** The first answer stops for ever behind its first block, on a clock that stands still; later ones do not. */

@@ -3,9 +3,9 @@ import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { NewRecord } from '@tidemark/core'
+import { sampleRecord } from '@tidemark/core/testing'
 import { createFileJournal, type FileJournal } from '../../packages/tidemark/src/storage/file-journal.ts'
 import { type FilePort, nodeFiles } from '../../packages/tidemark/src/storage/file-system.ts'
-import { sampleRecord } from '../../packages/tidemark/src/testing/journal-refusal-cases.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 const APPENDS = 50

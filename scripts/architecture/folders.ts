@@ -110,7 +110,7 @@ export interface Workspace {
   readonly packages: ReadonlyMap<string, Manifest>
   /** Packages that may use nothing of the platform. */
   readonly pure: ReadonlySet<string>
-  /** What test files may import as well: the root's dev dependencies, and entries made for tests, of any package. */
+  /** What test files may import as well: the root's dev dependencies. */
   readonly forTests: ReadonlySet<string>
 }
 

@@ -67,7 +67,7 @@ export function readWorkspace(root: string): Workspace {
     ]
   })
   const tools = Object.keys(readManifest(root, '').devDependencies ?? {})
-  const forTests = new Set([...tools, 'tidemark/testing'])
+  const forTests = new Set(tools)
   return { packages: new Map(packages), pure: PURE_PACKAGES, forTests }
 }
 

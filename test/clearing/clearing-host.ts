@@ -15,6 +15,7 @@ import {
   section,
   type TurnHost,
 } from '@tidemark/core'
+import type { FakeClock } from '@tidemark/core/testing'
 import {
   type Coder,
   createCoder,
@@ -32,7 +33,6 @@ import {
   profileFor,
 } from '@tidemark/wire'
 import { createAnthropicModel, systemIds } from 'tidemark'
-import type { FakeClock } from 'tidemark/testing'
 
 /** A model, a policy, and what the provider can do. */
 export interface SetUp {

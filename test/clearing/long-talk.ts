@@ -22,9 +22,10 @@ import {
   type Usage,
   undoAct,
 } from '@tidemark/core'
+import { createFakeClock, type FakeClock } from '@tidemark/core/testing'
 import type { RequestRecord, Simulator } from '@tidemark/simulator'
 import { bodyText, encodeRequest, toHeaders } from '@tidemark/wire'
-import { createFakeClock, createMemoryJournal, type FakeClock } from 'tidemark/testing'
+import { createMemoryJournal } from 'tidemark/testing'
 import { clearingHost, type SetUp } from './clearing-host.ts'
 
 export type Cleared = Extract<RewriteEvent, { readonly type: 'microcompact' }>

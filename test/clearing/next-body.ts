@@ -1,6 +1,7 @@
 /** A process of its own: opens a session from its file and says the body of the request that a prompt leads to. */
+
+import { createFakeClock } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
-import { createFakeClock } from 'tidemark/testing'
 import { LongTalk } from './long-talk.ts'
 import { SMALL, sized, wayNamed } from './ways.ts'
 

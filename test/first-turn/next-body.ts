@@ -1,7 +1,7 @@
 /** A process of its own: opens a session from its file and says the body of the request that a prompt leads to. */
 import { openSession } from '@tidemark/core'
+import { createFakeClock } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
-import { createFakeClock } from 'tidemark/testing'
 import { SESSION, Talk } from './talk.ts'
 
 const { home, now, world, prompt } = JSON.parse(process.argv[2] ?? '{}')

@@ -15,6 +15,7 @@ import {
   type TurnHost,
   volatileSection,
 } from '@tidemark/core'
+import type { FakeClock } from '@tidemark/core/testing'
 import {
   type Coder,
   createCoder,
@@ -24,7 +25,6 @@ import {
 } from '@tidemark/simulator'
 import { lookUpModel, modelCatalogue, pricesOn, profileFor } from '@tidemark/wire'
 import { createAnthropicModel, systemIds } from 'tidemark'
-import type { FakeClock } from 'tidemark/testing'
 
 /** What volatile sections, tools and parameters are made of. */
 export interface World {

@@ -17,8 +17,8 @@ import {
   type TurnOutcome,
   type Usage,
 } from '@tidemark/core'
+import { createFakeClock, type FakeClock } from '@tidemark/core/testing'
 import { bodyText, type EncodedRequest, encodeRequest } from '@tidemark/wire'
-import { createFakeClock, type FakeClock } from 'tidemark/testing'
 import { type HostOptions, simulatedHost, type World } from './simulated-host.ts'
 
 export interface TalkOptions extends HostOptions {

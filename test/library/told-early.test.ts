@@ -1,7 +1,9 @@
 /** What happens before anyone can listen, and between two tries of a request, is told all the same. */
+
+import { createFakeClock } from '@tidemark/core/testing'
 import { createSimulator, echo } from '@tidemark/simulator'
 import { anthropic, createTidemark, type SessionEvent, user } from 'tidemark'
-import { createFakeClock, createMemoryJournal } from 'tidemark/testing'
+import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { simulated } from './simulated.ts'
 

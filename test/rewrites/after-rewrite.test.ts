@@ -1,13 +1,8 @@
 /** What a rewrite leaves as it was, what it makes others forget, and what it never writes down. */
 import { isKnown, openSession, type Rewritten } from '@tidemark/core'
+import { createCountingIds, createFakeClock, readAll } from '@tidemark/core/testing'
 import { user } from 'tidemark'
-import {
-  createCountingIds,
-  createFakeClock,
-  createMemoryJournal,
-  type MemoryStore,
-  readAll,
-} from 'tidemark/testing'
+import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { AT_ONCE, linesOf, openWaiting } from './scheduled.ts'
 import { clearOnce, compactOnce, nextBody, pinOnce, promptOnce, undoOnce } from './session-work.ts'

@@ -8,7 +8,8 @@ import {
   type SessionState,
   type TurnRun,
 } from '@tidemark/core'
-import { createCountingIds, createFakeClock, createMemoryJournal, type MemoryStore } from 'tidemark/testing'
+import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
+import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { expect } from 'vitest'
 import { bodyOf, clearOnce, endOf, MANUAL, nextBody, opened, pinOnce, undoOnce } from './session-work.ts'
 import { say, uuidOfPrompt } from './started-sessions.ts'

@@ -1,26 +1,25 @@
 /** Cuts an act short at one operation on the disk after another, in every way a process or a machine can go down. */
 import type { SessionRecord } from '@tidemark/core'
+import { readAll } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
-import {
-  createFakeMachine,
-  createForgetfulFiles,
-  createMemoryJournal,
-  type FakeMachine,
-  type ForgetfulFiles,
-  type KeptByChance,
-  readAll,
-  systemError,
-} from 'tidemark/testing'
+import { createMemoryJournal } from 'tidemark/testing'
 import { expect } from 'vitest'
+import { systemError } from '../../packages/tidemark/src/testing/crash-file.ts'
+import {
+  type CrashFileSystem,
+  createCrashFileSystem,
+  type SurvivingWrites,
+} from '../../packages/tidemark/src/testing/crash-file-system.ts'
+import { createFakeMachine, type FakeMachine } from '../../packages/tidemark/src/testing/fake-machine.ts'
 import { compactOnce, nextBody, promptOnce, undoOnce } from './session-work.ts'
 import { actHost, type CutAct, replay, type StartedSession, say, startedSession } from './started-sessions.ts'
 import { SESSION, type WorkHost } from './work-host.ts'
 
 /** What the disk happens to have that nobody synced; null: only the process ends. */
-type Ending = KeptByChance | null
+type Ending = SurvivingWrites | null
 
 /** `share` of the bytes of each write, and its name. */
-export function keeping(share: number): KeptByChance {
+export function keeping(share: number): SurvivingWrites {
   return { write: ({ bytes }) => Math.floor(bytes.length * share), name: () => share > 0 }
 }
 
@@ -80,7 +79,7 @@ interface Left {
 
 async function cut({ one, started, operations, mostBytes, ending }: Cut): Promise<Left> {
   // Long ago: a lock that lost its content in the crash stands in nobody's way.
-  const files = createForgetfulFiles({ now: () => 0 })
+  const files = createCrashFileSystem({ now: () => 0 })
   const machine = createFakeMachine()
   const writer = journalOn(files, machine)
   await replay(writer, started)
@@ -104,11 +103,11 @@ async function cut({ one, started, operations, mostBytes, ending }: Cut): Promis
   return { host: { ...host, journal }, records, damage: damage.length, operations: taken, isTold }
 }
 
-function journalOn(files: ForgetfulFiles, machine: FakeMachine) {
+function journalOn(files: CrashFileSystem, machine: FakeMachine) {
   return createFileJournal({ home: '/home', files, processes: machine.start() })
 }
 
-function total({ counts }: ForgetfulFiles): number {
+function total({ counts }: CrashFileSystem): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }
 

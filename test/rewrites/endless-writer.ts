@@ -1,8 +1,8 @@
 /** A process of its own that works on a session without end: turns, compactions, clearings, undoing. It says what is done. */
 import { writeSync } from 'node:fs'
 import { openSession } from '@tidemark/core'
+import { createFakeClock } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
-import { createFakeClock } from 'tidemark/testing'
 import { clearOnce, compactOnce, promptOnce, undoOnce } from './session-work.ts'
 import { SESSION, workHost } from './work-host.ts'
 

@@ -1,7 +1,7 @@
 /** Parts for a summariser are sized by what it is shown: what is sent is larger by a few tokens a record at most. */
 import { createEstimator, createProfile, DEFAULT_POLICY, type Entry, fixedRule } from '@tidemark/core'
+import { Choices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, generateSession } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { prepareInput, stripInput } from '../../packages/core/src/summary/summary-input.ts'
 
@@ -23,8 +23,8 @@ describe('what a summariser is sent', () => {
     (asText) => {
       fc.assert(
         fc.property(numbers, (choices) => {
-          const { teller } = generateSession(new Choices(choices))
-          const shown = stripInput(teller.view.entries.toArray(), { asText: false })
+          const { builder } = generateSession(new Choices(choices))
+          const shown = stripInput(builder.view.entries.toArray(), { asText: false })
           const sized = shown.reduce((sum, entry) => sum + estimator.entry(entry), 0)
           expect(sentTokens(shown, asText) - sized).toBeLessThanOrEqual(MOST_PER_RECORD * (shown.length + 1))
         }),

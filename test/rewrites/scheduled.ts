@@ -9,9 +9,10 @@ import {
   type Model,
   type ReplyEvent,
 } from '@tidemark/core'
+import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
 import type fc from 'fast-check'
 import { createTidemark, type ModelChoice, type Session } from 'tidemark'
-import { createCountingIds, createFakeClock, type MemoryStore } from 'tidemark/testing'
+import type { MemoryStore } from 'tidemark/testing'
 import { unlockedJournal } from './shared-journal.ts'
 import { carriersOf, fileText, SESSION, WINDOW, workingModel, workState } from './work-host.ts'
 

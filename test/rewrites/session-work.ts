@@ -16,8 +16,8 @@ import {
   type Undone,
   undoAct,
 } from '@tidemark/core'
+import type { FakeClock } from '@tidemark/core/testing'
 import { bodyText, encodeRequest } from '@tidemark/wire'
-import type { FakeClock } from 'tidemark/testing'
 import { nextRequest } from '../../packages/core/src/engine/next-request.ts'
 import { SESSION, type WorkHost } from './work-host.ts'
 

@@ -7,7 +7,8 @@ import {
   openSession,
   type SessionRecord,
 } from '@tidemark/core'
-import { createCountingIds, createFakeClock, createMemoryJournal, readAll } from 'tidemark/testing'
+import { createCountingIds, createFakeClock, readAll } from '@tidemark/core/testing'
+import { createMemoryJournal } from 'tidemark/testing'
 import {
   clearOnce,
   compactOnce,

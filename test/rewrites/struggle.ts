@@ -7,8 +7,9 @@ import {
   prepareCompaction,
   type TurnRun,
 } from '@tidemark/core'
+import { createCountingIds, createFakeClock, readAll } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { createCountingIds, createFakeClock, type MemoryStore, readAll } from 'tidemark/testing'
+import type { MemoryStore } from 'tidemark/testing'
 import { expect } from 'vitest'
 import {
   clearOnce,

@@ -33,8 +33,8 @@ import {
   todosCarrier,
   type WriteSummary,
 } from '@tidemark/core'
+import { createFakeClock } from '@tidemark/core/testing'
 import { createDeadlines, systemIds } from 'tidemark'
-import { createFakeClock } from 'tidemark/testing'
 import { sectionTitles } from '../../packages/core/src/summary/summary-prompt.ts'
 
 export const SESSION = 'work'

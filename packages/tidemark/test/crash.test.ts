@@ -1,17 +1,17 @@
 /** Crashes of the process or the machine at any moment, on a file system that keeps what was synced and a random part of the rest. */
 import type { Journal, NewRecord, SessionRecord } from '@tidemark/core'
+import { readAll } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readWhole } from '../src/storage/atomic-file.ts'
 import { createFileJournal } from '../src/storage/file-journal.ts'
 import { systemError } from '../src/testing/crash-file.ts'
 import {
-  createForgetfulFiles,
-  type ForgetfulFiles,
-  type KeptByChance,
+  type CrashFileSystem,
+  createCrashFileSystem,
+  type SurvivingWrites,
 } from '../src/testing/crash-file-system.ts'
-import { createFakeMachine, type FakeMachine } from '../src/testing/fake-ports.ts'
-import { readAll } from '../src/testing/journal-refusal-cases.ts'
+import { createFakeMachine, type FakeMachine } from '../src/testing/fake-machine.ts'
 import { findingsOfNextRequest, tellStory } from './story.ts'
 
 const LOG = '/home/sessions/s.jsonl'
@@ -82,7 +82,7 @@ async function live(journal: Journal, { groups }: Life, history: History): Promi
 }
 
 interface World {
-  readonly files: ForgetfulFiles
+  readonly files: CrashFileSystem
   readonly machine: FakeMachine
 }
 
@@ -105,7 +105,7 @@ async function liveAndCrash(world: World, one: Life, history: History): Promise<
   machine.restart()
 }
 
-function keptBy(chances: readonly number[]): KeptByChance {
+function keptBy(chances: readonly number[]): SurvivingWrites {
   let turn = 0
   const next = () => chances[turn++ % chances.length] ?? 0
   return { write: ({ bytes }) => Math.min(bytes.length, next()), name: () => next() % 2 === 0 }
@@ -117,7 +117,7 @@ function wholeBatches({ tried }: History, marks: readonly string[]): readonly st
 }
 
 /** Lines of the log other than headers. */
-async function recordLines(files: ForgetfulFiles): Promise<number> {
+async function recordLines(files: CrashFileSystem): Promise<number> {
   const text = Buffer.from((await readWhole(files, LOG))?.bytes ?? []).toString()
   return text.split('\n').filter((line) => line !== '' && !line.startsWith('{"type":"tidemark"')).length
 }
@@ -153,7 +153,7 @@ describe('after a crash', () => {
         fc.nat({ max: stories.length - 1 }),
         async (lives, seed) => {
           // Long after the crash, so that a lock that lost its content has expired.
-          const world = { files: createForgetfulFiles({ now: () => 0 }), machine: createFakeMachine() }
+          const world = { files: createCrashFileSystem({ now: () => 0 }), machine: createFakeMachine() }
           const history = newHistory(seed)
           for (const one of lives) {
             await liveAndCrash(world, one, history)

@@ -1,7 +1,7 @@
 /** Logs built by hand, and their reports, for the tests of `inspect`. */
 import type { Content, SessionRecord, Usage } from '@tidemark/core'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { type LogFormat, modelCatalogue } from '@tidemark/wire'
-import { Teller } from 'tidemark/testing'
 import { inspectLog } from '../src/inspect/inspect-log.ts'
 import type { SessionReport } from '../src/inspect/report.ts'
 import { daysIn } from '../src/inspect/spending.ts'
@@ -26,7 +26,7 @@ export function usage(read: number, written: number, given: Partial<Usage> = {})
   }
 }
 
-export function answer(teller: Teller, id: string, content: Content, given: Answer = {}): void {
+export function answer(builder: SessionBuilder, id: string, content: Content, given: Answer = {}): void {
   const { model = MODEL, requestId = `req-${id}`, usage: used } = given
   const message = {
     id,
@@ -35,7 +35,7 @@ export function answer(teller: Teller, id: string, content: Content, given: Answ
     content,
     ...(used === undefined ? {} : { usage: used }),
   }
-  teller.assistant(id, content, { message, requestId } as Parameters<Teller['assistant']>[2])
+  builder.assistant(id, content, { message, requestId } as Parameters<SessionBuilder['assistant']>[2])
 }
 
 export const NO_META: ReadLog['meta'] = {
@@ -61,8 +61,8 @@ export function read(records: readonly SessionRecord[]): ReadLog['records'] {
   return records.map((record, index) => ({ record, line: index + 1 }))
 }
 
-export function createLog(teller: Teller, { format = 'claude-code', agents = [] }: Given = {}): ReadLog {
-  const records = read(teller.records)
+export function createLog(builder: SessionBuilder, { format = 'claude-code', agents = [] }: Given = {}): ReadLog {
+  const records = read(builder.records)
   const file = {
     ok: true,
     path: 'shop.jsonl',
@@ -74,11 +74,11 @@ export function createLog(teller: Teller, { format = 'claude-code', agents = [] 
   return { ...file, records, damage: [], meta: NO_META, agents }
 }
 
-export function inspectSession(tell: (teller: Teller) => void, given: Given = {}): SessionReport {
-  const teller = new Teller()
-  tell(teller)
+export function inspectSession(tell: (builder: SessionBuilder) => void, given: Given = {}): SessionReport {
+  const builder = new SessionBuilder()
+  tell(builder)
   const { seenCalls = new Set<string>() } = given
-  return inspectLog(createLog(teller, given), { catalogue: modelCatalogue, toDay: daysIn('UTC'), seenCalls })
+  return inspectLog(createLog(builder, given), { catalogue: modelCatalogue, toDay: daysIn('UTC'), seenCalls })
 }
 
 export const read1 = {
@@ -90,16 +90,18 @@ export const read1 = {
 export const read2 = { ...read1, id: 't2' }
 export const TEXT = 'line of code\n'.repeat(200)
 
-export function story(teller: Teller): void {
-  teller.user('please fix the login')
-  teller.user('<command-name>/model</command-name>')
-  teller.user('caveat', { isMeta: true })
-  answer(teller, 'm1', [{ type: 'text', text: 'I look.' }], { usage: usage(0, 20_000, { output_tokens: 1 }) })
-  answer(teller, 'm1', [read1], { usage: usage(0, 20_000) })
-  teller.result('t1', TEXT)
-  answer(teller, 'm2', [read2], { usage: usage(20_000, 1_000) })
-  teller.result('t2', TEXT)
-  teller.notice('microcompact_boundary', {
+export function story(builder: SessionBuilder): void {
+  builder.user('please fix the login')
+  builder.user('<command-name>/model</command-name>')
+  builder.user('caveat', { isMeta: true })
+  answer(builder, 'm1', [{ type: 'text', text: 'I look.' }], {
+    usage: usage(0, 20_000, { output_tokens: 1 }),
+  })
+  answer(builder, 'm1', [read1], { usage: usage(0, 20_000) })
+  builder.result('t1', TEXT)
+  answer(builder, 'm2', [read2], { usage: usage(20_000, 1_000) })
+  builder.result('t2', TEXT)
+  builder.notice('microcompact_boundary', {
     microcompactMetadata: {
       trigger: 'auto',
       preTokens: 900,
@@ -108,13 +110,13 @@ export function story(teller: Teller): void {
       clearedAttachmentUUIDs: [],
     },
   })
-  answer(teller, 'm3', 'done', { usage: usage(15_000, 6_000) })
-  teller.notice('compact_boundary', {
+  answer(builder, 'm3', 'done', { usage: usage(15_000, 6_000) })
+  builder.notice('compact_boundary', {
     parentUuid: null,
     compactMetadata: { trigger: 'manual', preTokens: 21_010 },
   })
-  teller.user('Summary: …', { isCompactSummary: true, isVisibleInTranscriptOnly: true })
-  teller.user('and the tests?')
-  answer(teller, 'e1', 'API error', { model: '<synthetic>' })
-  answer(teller, 'm4', 'They pass.', { usage: usage(5_000, 3_000) })
+  builder.user('Summary: …', { isCompactSummary: true, isVisibleInTranscriptOnly: true })
+  builder.user('and the tests?')
+  answer(builder, 'e1', 'API error', { model: '<synthetic>' })
+  answer(builder, 'm4', 'They pass.', { usage: usage(5_000, 3_000) })
 }

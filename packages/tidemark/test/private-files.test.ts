@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sampleRecords } from '@tidemark/core/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBlobFolder } from '../src/storage/blob-folder.ts'
 import { createFileJournal } from '../src/storage/file-journal.ts'
-import { sampleRecords } from '../src/testing/journal-refusal-cases.ts'
 
 let root = ''
 beforeEach(() => {

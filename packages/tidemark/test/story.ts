@@ -11,8 +11,7 @@ import {
   type SessionRecord,
   validate,
 } from '@tidemark/core'
-import { choicesFrom } from '../src/testing/block-generator.ts'
-import { generateSession } from '../src/testing/session-generator.ts'
+import { choicesFrom, generateSession } from '@tidemark/core/testing'
 
 /** Records without positions: the journal gives them. */
 export function tellStory(seed: number, choices: number): readonly NewRecord[][] {

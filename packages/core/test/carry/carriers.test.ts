@@ -1,5 +1,5 @@
 /** What each carrier brings, word for word, and what happens where one fails. */
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { textOfAttachment } from '../../src/context/message-parts.ts'
 import {
@@ -21,8 +21,8 @@ import {
 } from '../../src/index.ts'
 import { call, contextOf, measure } from './world.ts'
 
-async function texts(carrier: Carrier, teller = new Teller()): Promise<readonly string[]> {
-  const { carried } = await carry([carrier], contextOf(teller))
+async function texts(carrier: Carrier, builder = new SessionBuilder()): Promise<readonly string[]> {
+  const { carried } = await carry([carrier], contextOf(builder))
   return carried.map(({ attachment }) => textOfAttachment(attachment))
 }
 
@@ -36,11 +36,11 @@ describe('todos', () => {
   ]
 
   it('come whole from the last list that was written', async () => {
-    const teller = new Teller()
-    call(teller, 'TodoWrite', { todos: [{ content: 'old', status: 'pending' }] })
-    const id = call(teller, 'TodoWrite', { todos })
-    call(teller, 'TodoWrite', { todos: [] }, { isError: true })
-    const { carried } = await carry([todosCarrier()], contextOf(teller))
+    const builder = new SessionBuilder()
+    call(builder, 'TodoWrite', { todos: [{ content: 'old', status: 'pending' }] })
+    const id = call(builder, 'TodoWrite', { todos })
+    call(builder, 'TodoWrite', { todos: [] }, { isError: true })
+    const { carried } = await carry([todosCarrier()], contextOf(builder))
     expect(carried).toEqual([
       {
         carrier: 'todos',
@@ -66,17 +66,17 @@ describe('todos', () => {
       reminder(heading, '[pending] ship'),
     ])
     expect(await texts(todosCarrier({ read: () => [] }))).toEqual([])
-    const teller = new Teller()
-    call(teller, 'TodoWrite', { todos })
-    call(teller, 'TodoWrite', { todos: [] })
-    expect(await texts(todosCarrier(), teller)).toEqual([])
+    const builder = new SessionBuilder()
+    call(builder, 'TodoWrite', { todos })
+    call(builder, 'TodoWrite', { todos: [] })
+    expect(await texts(todosCarrier(), builder)).toEqual([])
   })
 
   it('are not said again while the call that wrote them is kept', async () => {
-    const teller = new Teller()
-    const id = call(teller, 'TodoWrite', { todos })
-    const kept = [...teller.view.entries]
-    const { carried, skipped } = await carry([todosCarrier()], contextOf(teller, kept))
+    const builder = new SessionBuilder()
+    const id = call(builder, 'TodoWrite', { todos })
+    const kept = [...builder.view.entries]
+    const { carried, skipped } = await carry([todosCarrier()], contextOf(builder, kept))
     expect([carried, skipped]).toEqual([
       [],
       [{ carrier: 'todos', key: 'todos:', why: `the call ${id} is among the kept messages` }],
@@ -125,7 +125,7 @@ describe('what a person set', () => {
       planModeCarrier(() => false),
       permissionCarrier(() => null),
     ]
-    expect(await carry(none, contextOf(new Teller()))).toEqual({
+    expect(await carry(none, contextOf(new SessionBuilder()))).toEqual({
       ...{ carried: [], alreadyShown: [], superseded: [], skipped: [], failed: [] },
     })
   })
@@ -148,7 +148,7 @@ describe('agents in the background', () => {
         'agent-2 (finished): run the tests',
       ),
     ])
-    const { carried } = await carry([carrier], contextOf(new Teller()))
+    const { carried } = await carry([carrier], contextOf(new SessionBuilder()))
     expect(carried.map(({ sheddable }) => sheddable)).toEqual([null, 'agents'])
   })
 })
@@ -160,7 +160,7 @@ describe('skills', () => {
     const skills = { eachTokens: 500, totalTokens: 700 }
     const { carried, skipped } = await carry(
       [carrier],
-      contextOf(new Teller(), [], { rehydrate: { skills } }),
+      contextOf(new SessionBuilder(), [], { rehydrate: { skills } }),
     )
     expect(carried.map(({ key }) => key)).toEqual(['skills:one', 'skills:three'])
     expect(carried[0]?.attachment.content).toMatch(
@@ -172,15 +172,15 @@ describe('skills', () => {
 
 describe('lists announced piece by piece', () => {
   it('are told against what the kept messages still show', async () => {
-    const teller = new Teller()
+    const builder = new SessionBuilder()
     let now = [
       { name: 'review', text: 'Reviews.' },
       { name: 'plan', text: 'Plans.' },
     ]
     const carrier = deltaCarrier({ name: 'agent-types', type: 'agent_delta', read: () => now })
     const tell = async (): Promise<readonly string[]> => {
-      const { carried } = await carry([carrier], contextOf(teller, [...teller.view.entries]))
-      for (const { attachment } of carried) teller.attachment(attachment)
+      const { carried } = await carry([carrier], contextOf(builder, [...builder.view.entries]))
+      for (const { attachment } of carried) builder.attachment(attachment)
       return carried.map(({ attachment }) => textOfAttachment(attachment))
     }
     const heading = 'The agents that can be called have changed.'
@@ -195,7 +195,10 @@ describe('lists announced piece by piece', () => {
 describe('a carrier', () => {
   it('that fails is reported and harms no other', async () => {
     const broken = hostCarrier({ name: 'broken', read: () => Promise.reject(new Error('no network')) })
-    const { carried, failed } = await carry([broken, planModeCarrier(() => true)], contextOf(new Teller()))
+    const { carried, failed } = await carry(
+      [broken, planModeCarrier(() => true)],
+      contextOf(new SessionBuilder()),
+    )
     expect([carried.map(({ key }) => key), failed]).toEqual([
       ['plan-mode:'],
       [{ carrier: 'broken', why: 'no network' }],
@@ -206,7 +209,7 @@ describe('a carrier', () => {
     const text = 'y'.repeat(80_000)
     const free = hostCarrier({ name: 'cut', mayCut: true, read: () => [{ text }] })
     const strict = hostCarrier({ name: 'strict', read: () => [{ text }] })
-    const { carried, skipped } = await carry([free, strict], contextOf(new Teller()))
+    const { carried, skipped } = await carry([free, strict], contextOf(new SessionBuilder()))
     expect(carried.map(({ carrier }) => carrier)).toEqual(['cut'])
     expect(carried[0]?.tokens).toBeLessThanOrEqual(5_000)
     expect(skipped).toEqual([
@@ -229,25 +232,25 @@ describe('a carrier', () => {
       agentsCarrier(() => [{ id: 'a', purpose: 'x', status: 'running' }]),
       deltaCarrier({ name: 'mcp', type: 'mcp_instructions', read: () => [{ name: 'x', text: 'x' }] }),
     ]
-    expect((await carry(carriers, contextOf(new Teller(), [], { rehydrate }))).carried).toEqual([])
+    expect((await carry(carriers, contextOf(new SessionBuilder(), [], { rehydrate }))).carried).toEqual([])
   })
 })
 
 async function carryAll(carriers: readonly Carrier[]): Promise<unknown> {
-  return carry(carriers, contextOf(new Teller()))
+  return carry(carriers, contextOf(new SessionBuilder()))
 }
 
 describe('between compactions', () => {
   it('a change is told, what did not change adds nothing, and an end is told once', async () => {
-    const teller = new Teller()
+    const builder = new SessionBuilder()
     let mode: string | null = 'ask'
     let planning = true
     const carriers = [permissionCarrier(() => mode), planModeCarrier(() => (planning ? 'Plan.' : false))]
     let shown = NOTHING_SHOWN
     const turn = async (): Promise<readonly string[]> => {
-      shown = advanceShown(shown, teller.view.entries)
-      const { carried } = await carryChanges(carriers, { ...contextOf(teller), shown })
-      for (const { attachment } of carried) teller.attachment(attachment)
+      shown = advanceShown(shown, builder.view.entries)
+      const { carried } = await carryChanges(carriers, { ...contextOf(builder), shown })
+      for (const { attachment } of carried) builder.attachment(attachment)
       return carried.map(({ attachment }) =>
         textOfAttachment(attachment).split('\n').slice(1, -1).join(' / '),
       )
@@ -272,11 +275,11 @@ describe('between compactions', () => {
   })
 
   it('a carrier that fails ends nothing', async () => {
-    const teller = new Teller()
-    teller.attachment({ type: 'plan_mode', content: 'Plan.', key: 'plan-mode:' })
-    const shown = advanceShown(NOTHING_SHOWN, teller.view.entries)
+    const builder = new SessionBuilder()
+    builder.attachment({ type: 'plan_mode', content: 'Plan.', key: 'plan-mode:' })
+    const shown = advanceShown(NOTHING_SHOWN, builder.view.entries)
     const broken = planModeCarrier(() => Promise.reject(new Error('gone')))
-    expect(await carryChanges([broken], { ...contextOf(teller), shown })).toEqual({
+    expect(await carryChanges([broken], { ...contextOf(builder), shown })).toEqual({
       ...{ carried: [], skipped: [], failed: [{ carrier: 'plan-mode', why: 'gone' }] },
     })
   })
@@ -284,29 +287,29 @@ describe('between compactions', () => {
 
 describe('what kept messages show', () => {
   it('is left out where it is the same, and named where it is out of date or over', async () => {
-    const teller = new Teller()
+    const builder = new SessionBuilder()
     const plan = { type: 'plan_file_reference', planFilePath: '/p', planContent: 'v1' }
-    const old = teller.attachment({ ...plan, key: 'plan:/p' })
-    const again = teller.attachment({ ...plan, planContent: 'v2', update: true, key: 'plan:/p' })
-    const mode = teller.attachment({ type: 'plan_mode', content: 'x' })
-    const kept = [...teller.view.entries]
+    const old = builder.attachment({ ...plan, key: 'plan:/p' })
+    const again = builder.attachment({ ...plan, planContent: 'v2', update: true, key: 'plan:/p' })
+    const mode = builder.attachment({ type: 'plan_mode', content: 'x' })
+    const kept = [...builder.view.entries]
     const carriers = (text: string) => [
       planCarrier(() => ({ path: '/p', text })),
       planModeCarrier(() => false),
     ]
-    const same = await carry(carriers('v2'), contextOf(teller, kept))
+    const same = await carry(carriers('v2'), contextOf(builder, kept))
     expect([same.carried, same.alreadyShown, same.superseded]).toEqual([
       [],
       [{ carrier: 'plan', key: 'plan:/p', why: `is shown by ${again.uuid}` }],
       [old.uuid, mode.uuid],
     ])
-    const other = await carry(carriers('v3'), contextOf(teller, kept))
+    const other = await carry(carriers('v3'), contextOf(builder, kept))
     expect([other.carried.length, other.superseded]).toEqual([1, [old.uuid, again.uuid, mode.uuid]])
   })
 })
 
 it('hooks add what they say, bounded, and nothing where they say nothing', () => {
-  const { budgets } = contextOf(new Teller())
+  const { budgets } = contextOf(new SessionBuilder())
   const carried = hookContext(
     [
       { hook: 'start', text: 'x'.repeat(20_000) },

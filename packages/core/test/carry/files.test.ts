@@ -1,30 +1,30 @@
 /** Which files come back after a compaction, as they are on disk now. */
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { carry, type Entry, type FilesOptions, filesCarrier } from '../../src/index.ts'
 import { call, contextOf, Disk, measure } from './world.ts'
 
 function world(options: Partial<FilesOptions> = {}) {
-  const teller = new Teller()
+  const builder = new SessionBuilder()
   const disk = new Disk()
   const carrier = filesCarrier({ reader: disk, folder: '/project', ...options })
-  const read = (path: string, answer = {}): string => call(teller, 'Read', { file_path: path }, answer)
+  const read = (path: string, answer = {}): string => call(builder, 'Read', { file_path: path }, answer)
   const names = async (kept: readonly Entry[] = [], overrides = {}): Promise<readonly string[]> => {
-    const { carried } = await carry([carrier], contextOf(teller, kept, overrides))
+    const { carried } = await carry([carrier], contextOf(builder, kept, overrides))
     return carried.map(({ source }) => source)
   }
-  return { teller, disk, carrier, read, names }
+  return { builder, disk, carrier, read, names }
 }
 
 describe('files', () => {
   it('are the five touched last, newest first, with what the disk has now', async () => {
-    const { teller, disk, carrier, read } = world()
+    const { builder, disk, carrier, read } = world()
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'a']) {
       disk.files.set(`/project/${name}`, `now ${name}`)
       read(`/project/${name}`, { text: 'as it was' })
     }
-    call(teller, 'Edit', { file_path: 'b', old_string: 'x', new_string: 'y' })
-    const { carried } = await carry([carrier], contextOf(teller))
+    call(builder, 'Edit', { file_path: 'b', old_string: 'x', new_string: 'y' })
+    const { carried } = await carry([carrier], contextOf(builder))
     expect(carried.map(({ attachment }) => attachment)).toEqual(
       ['b', 'a', 'f', 'e', 'd'].map((name) => ({
         type: 'file',
@@ -36,22 +36,22 @@ describe('files', () => {
   })
 
   it('that cannot be read are told, and the next one comes in their place', async () => {
-    const { teller, disk, carrier, read } = world()
+    const { builder, disk, carrier, read } = world()
     for (const name of ['a', 'gone', 'b']) read(`/project/${name}`)
     disk.files.set('/project/a', 'A').set('/project/b', 'B')
     const { carried, skipped } = await carry(
       [carrier],
-      contextOf(teller, [], { rehydrate: { files: { count: 2 } } }),
+      contextOf(builder, [], { rehydrate: { files: { count: 2 } } }),
     )
     expect(carried.map(({ source }) => source)).toEqual(['/project/b', '/project/a'])
     expect(skipped).toEqual([{ carrier: 'files', key: 'files:/project/gone', why: 'there is no such file' }])
   })
 
   it('whose read failed, or has no answer yet, were not touched', async () => {
-    const { teller, disk, read, names } = world()
+    const { builder, disk, read, names } = world()
     disk.files.set('/project/a', 'A').set('/project/b', 'B')
     read('/project/a', { isError: true })
-    teller.assistant('m', [
+    builder.assistant('m', [
       { type: 'tool_use', id: 'open', name: 'Read', input: { file_path: '/project/b' } },
     ])
     expect(await names()).toEqual([])
@@ -82,14 +82,14 @@ describe('files', () => {
   })
 
   it('that are larger than one may be are cut with a marker; one that does not fit into the rest is skipped', async () => {
-    const { teller, disk, carrier, read } = world()
+    const { builder, disk, carrier, read } = world()
     disk.files
       .set('/project/small', 'x'.repeat(800))
       .set('/project/mid', 'line\n'.repeat(240))
       .set('/project/big', 'line\n'.repeat(9_000))
     for (const name of ['small', 'mid', 'big']) read(`/project/${name}`)
     const files = { eachTokens: 400, totalTokens: 650 }
-    const { carried, skipped } = await carry([carrier], contextOf(teller, [], { rehydrate: { files } }))
+    const { carried, skipped } = await carry([carrier], contextOf(builder, [], { rehydrate: { files } }))
     expect(carried.map(({ source }) => source)).toEqual(['/project/big', '/project/small'])
     expect(carried[0]?.attachment.content).toMatch(
       /^(line\n){200,}\[cut: \d+ characters are shown of a file of 45000 bytes; read the file for the rest\]$/,
@@ -107,34 +107,34 @@ describe('files', () => {
 })
 
 describe('a file whose read is among the kept messages', () => {
-  function kept(teller: Teller, ...ids: readonly string[]): readonly Entry[] {
+  function kept(builder: SessionBuilder, ...ids: readonly string[]): readonly Entry[] {
     const text = ({ record }: Entry): string => JSON.stringify(record)
-    return [...teller.view.entries].filter((entry) => ids.some((id) => text(entry).includes(`"${id}"`)))
+    return [...builder.view.entries].filter((entry) => ids.some((id) => text(entry).includes(`"${id}"`)))
   }
 
   it('is not brought a second time', async () => {
-    const { teller, disk, read, names } = world()
+    const { builder, disk, read, names } = world()
     disk.files.set('/project/a', 'A').set('/project/b', 'B')
     const first = read('/project/a')
     read('/project/b')
-    expect(await names(kept(teller, first))).toEqual(['/project/b'])
+    expect(await names(kept(builder, first))).toEqual(['/project/b'])
   })
 
   it.each(['FILE_UNCHANGED', 'File unchanged since last read. See above.'])(
     'is, where the answer was only %j',
     async (text) => {
-      const { teller, disk, read, names } = world()
+      const { builder, disk, read, names } = world()
       disk.files.set('/project/a', 'A')
       read('/project/a')
-      expect(await names(kept(teller, read('/project/a', { text })))).toEqual(['/project/a'])
+      expect(await names(kept(builder, read('/project/a', { text })))).toEqual(['/project/a'])
     },
   )
 
   it('is, where the answer was cleared', async () => {
-    const { teller, disk, read, names } = world()
+    const { builder, disk, read, names } = world()
     disk.files.set('/project/a', 'A')
     const id = read('/project/a')
-    const cleared = kept(teller, id).map((entry) => ({
+    const cleared = kept(builder, id).map((entry) => ({
       ...entry,
       cleared: { whole: false, thinking: false, inputs: [], results: [{ id, note: null }] },
     }))
@@ -142,21 +142,21 @@ describe('a file whose read is among the kept messages', () => {
   })
 
   it('is, where it was changed since and the change is not kept', async () => {
-    const { teller, disk, read, names } = world()
+    const { builder, disk, read, names } = world()
     disk.files.set('/project/a', 'A')
     const first = read('/project/a')
-    const edit = call(teller, 'Edit', { file_path: '/project/a' })
+    const edit = call(builder, 'Edit', { file_path: '/project/a' })
     read('/project/a')
-    expect(await names(kept(teller, first))).toEqual(['/project/a'])
-    expect(await names(kept(teller, first, edit))).toEqual([])
+    expect(await names(kept(builder, first))).toEqual(['/project/a'])
+    expect(await names(kept(builder, first, edit))).toEqual([])
   })
 })
 
 it('no more of a file is read than could be shown', async () => {
-  const { teller, disk, carrier, read } = world()
+  const { builder, disk, carrier, read } = world()
   disk.files.set('/project/a', 'word '.repeat(1_000_000))
   read('/project/a')
-  const { carried } = await carry([carrier], contextOf(teller))
+  const { carried } = await carry([carrier], contextOf(builder))
   const content = String(carried[0]?.attachment.content)
   expect(measure(content)).toBeLessThanOrEqual(5_000)
   expect(content.endsWith('of a file of 5000000 bytes; read the file for the rest]')).toBe(true)

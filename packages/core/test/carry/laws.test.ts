@@ -1,6 +1,7 @@
 /** What holds for carriers whatever the state around them does, over many compactions. */
+
+import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { textOfAttachment } from '../../src/context/message-parts.ts'
 import {
@@ -70,16 +71,20 @@ const step = fc.record({
   keeps: fc.nat(8),
 })
 
-async function live(self: World, teller: Teller, now: typeof step extends fc.Arbitrary<infer T> ? T : never) {
+async function live(
+  self: World,
+  builder: SessionBuilder,
+  now: typeof step extends fc.Arbitrary<infer T> ? T : never,
+) {
   self.truth = now
-  teller.user('go on')
+  builder.user('go on')
   for (const path of now.touched) {
     self.disk.files.set(path, `content ${path} ${self.disk.reads.length}`)
-    call(teller, 'Read', { file_path: path })
+    call(builder, 'Read', { file_path: path })
   }
   return now.keeps === 0
     ? []
-    : [...teller.view.entries].filter(({ record }) => record.type === 'attachment').slice(-now.keeps)
+    : [...builder.view.entries].filter(({ record }) => record.type === 'attachment').slice(-now.keeps)
 }
 
 function attachmentsIn(entries: Iterable<Entry>): readonly Attachment[] {
@@ -94,11 +99,11 @@ describe('over twenty compactions', () => {
         fc.boolean(),
         async (steps, carriersFirst) => {
           const self = world()
-          const teller = new Teller()
+          const builder = new SessionBuilder()
           for (const now of steps) {
-            const kept = await live(self, teller, now)
-            await compact(teller, self.carriers, { kept, carriersFirst })
-            const shown = attachmentsIn(teller.view.entries)
+            const kept = await live(self, builder, now)
+            await compact(builder, self.carriers, { kept, carriersFirst })
+            const shown = attachmentsIn(builder.view.entries)
             const keys = shown.map((attachment) => keyOf(attachment))
             expect(keys).toEqual([...new Set(keys)])
             const text = (key: string): unknown => {
@@ -128,15 +133,15 @@ describe('over twenty compactions', () => {
   it('the same state gives the same bytes in the same order', async () => {
     const self = world()
     self.truth = { todos: 2, plan: 1, agents: ['agent-1'], planning: true, note: 0 }
-    const teller = new Teller()
+    const builder = new SessionBuilder()
     self.disk.files.set('/a', 'A')
-    call(teller, 'Read', { file_path: '/a' })
-    const first = (await compact(teller, self.carriers)).outcome.carried.map(({ attachment }) =>
+    call(builder, 'Read', { file_path: '/a' })
+    const first = (await compact(builder, self.carriers)).outcome.carried.map(({ attachment }) =>
       JSON.stringify(attachment),
     )
     for (let round = 0; round < 5; round += 1) {
-      teller.user('go on')
-      const { outcome } = await compact(teller, self.carriers.toReversed())
+      builder.user('go on')
+      const { outcome } = await compact(builder, self.carriers.toReversed())
       expect(outcome.carried.map(({ attachment }) => JSON.stringify(attachment))).toEqual(first)
     }
   })
@@ -147,11 +152,11 @@ it('budgets are never exceeded, by one or by all', async () => {
   const budget = fc.record({ eachTokens: fc.integer({ min: 1, max: 2_000 }), totalTokens: fc.nat(5_000) })
   await fc.assert(
     fc.asyncProperty(sizes, budget, async (lengths, given) => {
-      const teller = new Teller()
+      const builder = new SessionBuilder()
       const disk = new Disk()
       for (const [index, length] of lengths.entries()) {
         disk.files.set(`/f${index}`, 'word and\n'.repeat(length / 9))
-        call(teller, 'Read', { file_path: `/f${index}` })
+        call(builder, 'Read', { file_path: `/f${index}` })
       }
       const carriers = [
         filesCarrier({ reader: disk }),
@@ -165,7 +170,7 @@ it('budgets are never exceeded, by one or by all', async () => {
         }),
       ]
       const rehydrate = { files: given, skills: given, host: given }
-      const context = contextOf(teller, [], { rehydrate })
+      const context = contextOf(builder, [], { rehydrate })
       const { carried } = await carry(carriers, context)
       for (const kind of ['files', 'skills', 'host'] as const) {
         const own = carried.filter((one) => one.kind === kind)
@@ -197,7 +202,7 @@ describe('shedding', () => {
     carried('agent ended', 8, 'agents'),
     carried('delta', 4, 'deltas'),
   ]
-  const { target } = contextOf(new Teller()).policy.compact
+  const { target } = contextOf(new SessionBuilder()).policy.compact
 
   it.each([
     [0, [], 0],
@@ -247,27 +252,27 @@ describe('shedding', () => {
 })
 
 describe('carriers in front', () => {
-  function texts(teller: Teller): readonly string[] {
-    const [first] = flatMessagesOf(flatten(teller.view))
+  function texts(builder: SessionBuilder): readonly string[] {
+    const [first] = flatMessagesOf(flatten(builder.view))
     const content = first?.message.content ?? ''
     return typeof content === 'string' ? [content] : content.map(({ text }) => String(text))
   }
 
   it('are those that did not change, in their former order, so that the request begins as before', async () => {
     const self = world()
-    const teller = new Teller()
+    const builder = new SessionBuilder()
     self.truth = { todos: 1, plan: 1, agents: [], planning: false, note: 1 }
     const round = async (): Promise<readonly string[]> => {
-      teller.user('go on')
-      await compact(teller, self.carriers, { carriersFirst: true })
-      return texts(teller)
+      builder.user('go on')
+      await compact(builder, self.carriers, { carriersFirst: true })
+      return texts(builder)
     }
     await round()
     const second = await round()
     expect(second.indexOf('Summary: work.')).toBe(5)
     self.truth = { ...self.truth, note: 2 }
-    const { carried } = await carry(self.carriers, contextOf(teller))
-    const arranged = arrange(carried, formerCarried(teller.view))
+    const { carried } = await carry(self.carriers, contextOf(builder))
+    const arranged = arrange(carried, formerCarried(builder.view))
     expect([
       arranged.cached,
       arranged.front.map(({ key }) => key),
@@ -277,11 +282,15 @@ describe('carriers in front', () => {
     expect(third.slice(0, 4)).toEqual(second.slice(0, 4))
     expect(third.indexOf('Summary: work.')).toBe(4)
     self.truth = { ...self.truth, todos: 2 }
-    const fourth = await carry(self.carriers, contextOf(teller))
-    expect(arrange(fourth.carried, formerCarried(teller.view)).cached).toBe(1)
+    const fourth = await carry(self.carriers, contextOf(builder))
+    expect(arrange(fourth.carried, formerCarried(builder.view)).cached).toBe(1)
   })
 
   it('are none after the first compaction', () => {
-    expect(arrange([], formerCarried(new Teller().view))).toEqual({ front: [], cached: 0, behind: [] })
+    expect(arrange([], formerCarried(new SessionBuilder().view))).toEqual({
+      front: [],
+      cached: 0,
+      behind: [],
+    })
   })
 })

@@ -1,20 +1,21 @@
 /** What a view shows of carriers, kept up to date, is what is read off it anew. */
+
+import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { advanceShown, NOTHING_SHOWN, type Shown, shownIn } from '../../src/index.ts'
 import { keyOf, sameRendering } from '../../src/sources/context-source.ts'
 
 const acts = fc.array(fc.nat({ max: 7 }), { maxLength: 40 })
 
-function act(teller: Teller, choice: number): void {
-  const uuids = [...teller.view.entries].map(({ record }) => record.uuid)
-  if (choice < 3) teller.attachment({ type: 'plan_mode', content: `${choice}`, key: `k${choice}:` })
+function act(builder: SessionBuilder, choice: number): void {
+  const uuids = [...builder.view.entries].map(({ record }) => record.uuid)
+  if (choice < 3) builder.attachment({ type: 'plan_mode', content: `${choice}`, key: `k${choice}:` })
   else if (choice === 3)
-    teller.attachment({ type: 'agent_delta', items: { a: uuids.length.toString() }, key: 'list:delta' })
-  else if (choice === 4) teller.user('hello')
+    builder.attachment({ type: 'agent_delta', items: { a: uuids.length.toString() }, key: 'list:delta' })
+  else if (choice === 4) builder.user('hello')
   else if (choice === 5)
-    teller.notice('microcompact_boundary', {
+    builder.notice('microcompact_boundary', {
       microcompactMetadata: {
         trigger: 'auto',
         preTokens: 1,
@@ -24,14 +25,14 @@ function act(teller: Teller, choice: number): void {
       },
     })
   else if (choice === 6)
-    teller.attachment({ type: 'file', filename: '/a', content: 'x' }, { isScreenOnly: true })
+    builder.attachment({ type: 'file', filename: '/a', content: 'x' }, { isScreenOnly: true })
   else
-    teller.batch(() => {
-      teller.notice('compact_boundary', {
+    builder.batch(() => {
+      builder.notice('compact_boundary', {
         parentUuid: null,
         compactMetadata: { trigger: 'auto', preTokens: 1 },
       })
-      teller.user('Summary', { isCompactSummary: true })
+      builder.user('Summary', { isCompactSummary: true })
     })
 }
 
@@ -41,12 +42,12 @@ describe('what is shown', () => {
   it('kept up to date equals what is read anew, after every record, rewrites included', () => {
     fc.assert(
       fc.property(acts, (choices) => {
-        const teller = new Teller()
+        const builder = new SessionBuilder()
         let shown = NOTHING_SHOWN
         for (const choice of choices) {
-          act(teller, choice)
-          shown = advanceShown(shown, teller.view.entries)
-          expect(plain(shown)).toEqual(plain(shownIn(teller.view.entries)))
+          act(builder, choice)
+          shown = advanceShown(shown, builder.view.entries)
+          expect(plain(shown)).toEqual(plain(shownIn(builder.view.entries)))
         }
       }),
     )

@@ -1,5 +1,5 @@
 /** A session with state around it: files on a disk in memory, and compactions as the engine writes them. */
-import type { Teller } from 'tidemark/testing'
+import type { SessionBuilder } from '@tidemark/core/testing'
 import {
   arrange,
   type Carried,
@@ -20,13 +20,13 @@ import {
 export const measure = (text: string): number => Math.max(1, Math.ceil(text.length / 4))
 
 export function contextOf(
-  teller: Pick<Teller, 'session'>,
+  builder: Pick<SessionBuilder, 'session'>,
   kept: readonly Entry[] = [],
   overrides: DeepPartial<Policy> = {},
 ): CompactionQuestion {
   const policy = createPolicy(overrides)
   const { budgets } = scalePolicy(policy, { window: 200_000, maxOutput: 64_000 })
-  return { session: teller.session, kept, policy, budgets, measure }
+  return { session: builder.session, kept, policy, budgets, measure }
 }
 
 /** A disk in memory: a path and its text, or the reason why it cannot be read. */
@@ -49,16 +49,16 @@ let calls = 0
 
 /** A call and its answer. */
 export function call(
-  teller: Teller,
+  builder: SessionBuilder,
   name: string,
   input: Record<string, string | number | readonly object[]>,
   answer: { readonly text?: string; readonly isError?: boolean } = {},
 ): string {
   calls += 1
   const id = `call-${calls}`
-  teller.assistant(`m-${id}`, [{ type: 'tool_use', id, name, input: JSON.parse(JSON.stringify(input)) }])
+  builder.assistant(`m-${id}`, [{ type: 'tool_use', id, name, input: JSON.parse(JSON.stringify(input)) }])
   const { text = 'content', isError = false } = answer
-  teller.user([
+  builder.user([
     { type: 'tool_result', tool_use_id: id, content: text, ...(isError ? { is_error: true } : {}) },
   ])
   return id
@@ -71,28 +71,28 @@ export interface Compacted {
 
 /** One compaction as the engine would commit it: boundary, what stays in front, summary, the rest. */
 export async function compact(
-  teller: Teller,
+  builder: SessionBuilder,
   carriers: readonly Carrier[],
   options: { readonly kept?: readonly Entry[]; readonly carriersFirst?: boolean } = {},
 ): Promise<Compacted> {
   const kept = options.kept ?? []
-  const outcome = await carry(carriers, contextOf(teller, kept))
+  const outcome = await carry(carriers, contextOf(builder, kept))
   const { front, behind } = options.carriersFirst
-    ? arrange(outcome.carried, formerCarried(teller.view))
+    ? arrange(outcome.carried, formerCarried(builder.view))
     : { front: [], behind: outcome.carried }
   const uuids = kept.map(({ record }) => record.uuid).filter((uuid) => !outcome.superseded.includes(uuid))
-  teller.batch(() => {
-    const summaryUuid = teller.id('summary')
+  builder.batch(() => {
+    const summaryUuid = builder.id('summary')
     const preserved = uuids.length === 0 ? {} : { preservedMessages: { anchorUuid: summaryUuid, uuids } }
     const compactMetadata = { trigger: 'auto' as const, preTokens: 1_000, ...preserved }
-    teller.notice('compact_boundary', {
+    builder.notice('compact_boundary', {
       content: 'Conversation compacted',
       parentUuid: null,
       compactMetadata,
     })
-    for (const { attachment } of front) teller.attachment(attachment)
-    teller.user('Summary: work.', { uuid: summaryUuid, isCompactSummary: true })
-    for (const { attachment } of behind) teller.attachment(attachment)
+    for (const { attachment } of front) builder.attachment(attachment)
+    builder.user('Summary: work.', { uuid: summaryUuid, isCompactSummary: true })
+    for (const { attachment } of behind) builder.attachment(attachment)
   })
   return { outcome, placed: [...front, ...behind] }
 }

@@ -1,5 +1,5 @@
 /** A conversation to clear in: calls with results of a given size, and the question that tier 1 is asked about it. */
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { type CacheTemperature, COLD } from '../../src/cache/cache-temperature.ts'
 import { NOWHERE } from '../../src/clearing/placeholder.ts'
 import type { ClearingQuestion } from '../../src/clearing/propose-clearing.ts'
@@ -67,7 +67,7 @@ interface Answer {
 }
 
 export class Situation {
-  readonly teller = new Teller('clear')
+  readonly builder = new SessionBuilder('clear')
   readonly policy: Policy
   readonly rules: RegisterRules
   #register: Register
@@ -78,18 +78,18 @@ export class Situation {
     this.policy = createPolicy({ shares: { clearableResults: 25 }, ...overrides })
     this.rules = rulesFor(this.policy)
     this.#register = emptyRegister(this.rules)
-    this.teller.user('begin')
+    this.builder.user('begin')
   }
 
   /** One call and its answer; gives the id. */
   call(tool: string, input: JsonObject, content: string, answer: Answer = {}): string {
-    const { teller } = this
-    const id = teller.id('call')
+    const { builder } = this
+    const id = builder.id('call')
     const thinking: readonly Block[] =
-      answer.thinks === true ? [{ type: 'thinking', thinking: 'hm', signature: teller.id('sig') }] : []
-    teller.assistant(teller.id('msg'), [...thinking, { type: 'tool_use', id, name: tool, input }])
+      answer.thinks === true ? [{ type: 'thinking', thinking: 'hm', signature: builder.id('sig') }] : []
+    builder.assistant(builder.id('msg'), [...thinking, { type: 'tool_use', id, name: tool, input }])
     const flag = answer.isError === true ? { is_error: true } : {}
-    teller.user([{ type: 'tool_result', tool_use_id: id, content, ...flag }])
+    builder.user([{ type: 'tool_result', tool_use_id: id, content, ...flag }])
     return id
   }
 
@@ -99,29 +99,29 @@ export class Situation {
 
   /** Files of their own, so that none makes another worthless. */
   reads(count: number, tokens: number, answer: Answer = {}): readonly string[] {
-    return Array.from({ length: count }, () => this.read(`/${this.teller.id('file')}`, tokens, answer))
+    return Array.from({ length: count }, () => this.read(`/${this.builder.id('file')}`, tokens, answer))
   }
 
   say(words = 'done'): void {
-    this.teller.assistant(this.teller.id('msg'), words)
+    this.builder.assistant(this.builder.id('msg'), words)
   }
 
   /** A response after which the window holds so many tokens by the provider's count. */
   measure(tokens: number, words = 'done'): void {
-    const id = this.teller.id('msg')
+    const id = this.builder.id('msg')
     const usage = { input_tokens: tokens - 10, output_tokens: 10 }
-    this.teller.assistant(id, words, {
+    this.builder.assistant(id, words, {
       message: { id, role: 'assistant', model: 'model-a', content: words, usage },
     })
   }
 
   get register(): Register {
-    this.#register = advanceRegister(this.#register, this.teller.view)
+    this.#register = advanceRegister(this.#register, this.builder.view)
     return this.#register
   }
 
   get meter(): Meter {
-    this.#meter = advanceMeter(this.#meter, this.teller.view)
+    this.#meter = advanceMeter(this.#meter, this.builder.view)
     return this.#meter
   }
 
@@ -131,7 +131,7 @@ export class Situation {
       policy: this.policy,
       scaled: scalePolicy(this.policy, { window: 200_000, maxOutput: 64_000 }),
       profile: PLAIN,
-      pins: this.teller.session.pins,
+      pins: this.builder.session.pins,
       cache: COLD,
       prices: { rates: RATES, write: 'write5m' },
       retrieval: NOWHERE,
@@ -174,6 +174,6 @@ export class Situation {
 
   /** What the engine does with a proposal. */
   clear(microcompactMetadata: MicrocompactMetadata): void {
-    this.teller.notice('microcompact_boundary', { content: 'Context microcompacted', microcompactMetadata })
+    this.builder.notice('microcompact_boundary', { content: 'Context microcompacted', microcompactMetadata })
   }
 }

@@ -140,13 +140,13 @@ describe('a compaction', () => {
   })
 
   it('tells what left the view, and not what is kept', async () => {
-    const teller = told()
-    const made = await open({}, teller)
-    const results = teller.records.filter(({ type }) => type === 'user').slice(1)
+    const builder = told()
+    const made = await open({}, builder)
+    const results = builder.records.filter(({ type }) => type === 'user').slice(1)
     await acted(made, pinRecord(made.run, results[1]?.uuid ?? '', true))
     await compacted(made)
     const [event] = ofType(made, 'rewritten')
-    const calls = teller.records.flatMap((record) => callsOf(record))
+    const calls = builder.records.flatMap((record) => callsOf(record))
     expect(event?.rewritten.toolUseIds).toEqual([calls[0], calls[2]])
     expect(event?.rewritten.filePaths).toEqual([`/src/${calls[0]}.ts`, `/src/${calls[2]}.ts`])
   })
@@ -201,18 +201,18 @@ describe('a compaction', () => {
   })
 
   it('names what fills the floor', async () => {
-    const teller = told()
-    teller.user(`read this: ${'abc '.repeat(3_000)}`)
-    const made = await open({}, teller)
+    const builder = told()
+    builder.user(`read this: ${'abc '.repeat(3_000)}`)
+    const made = await open({}, builder)
     const end = await compacted(made, { target: 2_000 })
     expect(end).toMatchObject({ ok: false, reason: 'floor' })
     expect(!end.ok && end.floor?.[0]?.what).toMatch(/^message not yet answered/)
   })
 
   it('may be partial above the line: what the person picked goes, and it is told that it will not last', async () => {
-    const teller = told(9, 5_500)
-    const made = await open({ window: 64_000 }, teller)
-    const pivot = teller.records.at(-3)?.uuid ?? ''
+    const builder = told(9, 5_500)
+    const made = await open({ window: 64_000 }, builder)
+    const pivot = builder.records.at(-3)?.uuid ?? ''
     const end = await compacted(made, { form: 'from', pivot })
     expect(end).toMatchObject({ ok: true, compaction: { willRetrigger: true } })
   })
@@ -249,9 +249,9 @@ describe('a summary that is good and too large', () => {
   })
 
   it('is not asked for again where no summary could be small enough', async () => {
-    const teller = told()
-    teller.user(`read this: ${'abc '.repeat(3_000)}`)
-    const made = await open({ byChain: true, replies: [long, long] }, teller)
+    const builder = told()
+    builder.user(`read this: ${'abc '.repeat(3_000)}`)
+    const made = await open({ byChain: true, replies: [long, long] }, builder)
     expect(await compacted(made, { target: 2_000 })).toMatchObject({ ok: false, reason: 'floor' })
     expect(made.asked.length).toBe(1)
   })

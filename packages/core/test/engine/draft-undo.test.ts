@@ -64,10 +64,10 @@ describe('a draft', () => {
   })
 
   it('is refused where a message of what it summarises was pinned meanwhile', async () => {
-    const teller = told()
-    const made = await open({}, teller)
+    const builder = told()
+    const made = await open({}, builder)
     const draft = await drafted(made)
-    await acted(made, pinRecord(made.run, teller.records[2]?.uuid ?? '', true))
+    await acted(made, pinRecord(made.run, builder.records[2]?.uuid ?? '', true))
     const { position } = made.run.state
     expect(await committed(made, draft)).toMatchObject({
       ok: false,
@@ -183,9 +183,9 @@ describe('undo', () => {
 
 describe('a pin', () => {
   it('survives every compaction verbatim, and goes when it is let go', async () => {
-    const teller = told()
-    const target = teller.records[2]?.uuid ?? ''
-    const made = await open({}, teller)
+    const builder = told()
+    const target = builder.records[2]?.uuid ?? ''
+    const made = await open({}, builder)
     expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
     const position = made.run.state.position
     expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
@@ -208,9 +208,9 @@ describe('a pin', () => {
   })
 
   it('of a record that is no longer shown says so, and counts once it is shown again', async () => {
-    const teller = told()
-    const target = teller.records[2]?.uuid ?? ''
-    const made = await open({}, teller)
+    const builder = told()
+    const target = builder.records[2]?.uuid ?? ''
+    const made = await open({}, builder)
     await compacted(made)
     const note = expect.stringContaining('no longer')
     expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true, note })
@@ -221,9 +221,9 @@ describe('a pin', () => {
   })
 
   it('beyond the budget is summarised, and plan, event and receipt say so', async () => {
-    const teller = told()
-    const [first, last] = [teller.records[2]?.uuid ?? '', teller.records.at(-2)?.uuid ?? '']
-    const made = await open({ policy: { compact: { pinTokens: 2_200 } } }, teller)
+    const builder = told()
+    const [first, last] = [builder.records[2]?.uuid ?? '', builder.records.at(-2)?.uuid ?? '']
+    const made = await open({ policy: { compact: { pinTokens: 2_200 } } }, builder)
     for (const target of [first, last]) await acted(made, pinRecord(made.run, target, true))
     const draft = await drafted(made)
     expect(draft.plan.notes).toEqual([expect.stringContaining(first)])

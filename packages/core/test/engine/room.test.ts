@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Failure, TurnEvent, TurnHost } from '../../src/index.ts'
 import { compacted, largeRound, type Roomy, type RoomyOptions, roomy, SUMMARY, undone } from './roomy.ts'
@@ -7,11 +7,11 @@ import { play, type Spoken, say, text, use } from './spoken-model.ts'
 const OVERFLOW: Failure = { kind: 'overflow', retryable: false, message: 'prompt is too long' }
 
 /** A conversation of so many rounds of 5,000 tokens. */
-function told(rounds: number): Teller {
-  const teller = new Teller('told')
-  teller.user('look at the login')
-  for (let round = 0; round < rounds; round += 1) largeRound(teller, 5_000)
-  return teller
+function told(rounds: number): SessionBuilder {
+  const builder = new SessionBuilder('told')
+  builder.user('look at the login')
+  for (let round = 0; round < rounds; round += 1) largeRound(builder, 5_000)
+  return builder
 }
 
 const open = (rounds: number, options: RoomyOptions): Promise<Roomy> =>

@@ -1,5 +1,5 @@
 /** A session with room around it: a log to open, a summary by script, carriers, and what became of it all. */
-import { createFakeClock, createMemoryJournal, type Teller } from 'tidemark/testing'
+import { createFakeClock, createFakeJournal, type SessionBuilder } from '@tidemark/core/testing'
 import { NOWHERE } from '../../src/clearing/placeholder.ts'
 import { registerRules } from '../../src/clearing/tool-result-index.ts'
 import {
@@ -109,7 +109,7 @@ export const SESSION = 'told'
 
 export function journalOf(records: readonly SessionRecord[]): Journal {
   const lines = records.map((record) => JSON.stringify(record))
-  return createMemoryJournal(new Map([[SESSION, { lines, holder: null }]]))
+  return createFakeJournal(new Map([[SESSION, { lines, holder: null }]]))
 }
 
 function roomOf(policy: Policy, { room, window = 200_000, byChain = false }: RoomyOptions): Room {
@@ -164,17 +164,17 @@ export function carrierOf(name: string, source: { text: string }, more: Partial<
 }
 
 /** A round with a result of about so many tokens. */
-export function largeRound(teller: Teller, tokens: number, thinks = false): void {
-  const id = teller.id('call')
-  const thinking = thinks ? [{ type: 'thinking', thinking: 'hm', signature: teller.id('sig') }] : []
+export function largeRound(builder: SessionBuilder, tokens: number, thinks = false): void {
+  const id = builder.id('call')
+  const thinking = thinks ? [{ type: 'thinking', thinking: 'hm', signature: builder.id('sig') }] : []
   const path = `/src/${id}.ts`
-  teller.assistant(teller.id('msg'), [
+  builder.assistant(builder.id('msg'), [
     ...thinking,
     { type: 'tool_use', id, name: 'Read', input: { file_path: path } },
   ])
-  teller.result(id, 'abc '.repeat(tokens))
-  teller.assistant(teller.id('msg'), [
-    ...(thinks ? [{ ...thinking[0], signature: teller.id('sig') } as never] : []),
+  builder.result(id, 'abc '.repeat(tokens))
+  builder.assistant(builder.id('msg'), [
+    ...(thinks ? [{ ...thinking[0], signature: builder.id('sig') } as never] : []),
     { type: 'text', text: `read ${path}` },
   ])
 }

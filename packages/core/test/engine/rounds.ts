@@ -1,18 +1,18 @@
 /** Conversations of large rounds, opened with room around them. */
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { messagesOf, type TurnEvent } from '../../src/index.ts'
 import { largeRound, type Roomy, type RoomyOptions, roomy, SESSION } from './roomy.ts'
 
 /** A conversation of so many rounds of so many tokens. */
-export function told(rounds = 3, tokens = 2_000, thinks = false): Teller {
-  const teller = new Teller(SESSION)
-  teller.user('look at the login')
-  for (let round = 0; round < rounds; round += 1) largeRound(teller, tokens, thinks)
-  return teller
+export function told(rounds = 3, tokens = 2_000, thinks = false): SessionBuilder {
+  const builder = new SessionBuilder(SESSION)
+  builder.user('look at the login')
+  for (let round = 0; round < rounds; round += 1) largeRound(builder, tokens, thinks)
+  return builder
 }
 
-export const open = (options: RoomyOptions = {}, teller = told()): Promise<Roomy> =>
-  roomy(teller.records, options)
+export const open = (options: RoomyOptions = {}, builder = told()): Promise<Roomy> =>
+  roomy(builder.records, options)
 /** All that would be sent. */
 export const shown = ({ run }: Roomy): string => JSON.stringify(messagesOf(run.state.flat))
 export const ofType = <T extends TurnEvent['type']>(

@@ -1,5 +1,5 @@
 /** A model that says what it is told to, reply by reply, and a host around it. */
-import { createCountingIds, createFakeClock, createMemoryJournal } from 'tidemark/testing'
+import { createCountingIds, createFakeClock, createFakeJournal } from '@tidemark/core/testing'
 import {
   type Block,
   type BlockEnded,
@@ -53,7 +53,7 @@ export interface Scene {
 export function scene(
   replies: readonly Spoken[],
   changes: Partial<TurnHost> = {},
-  journal: Journal = createMemoryJournal(),
+  journal: Journal = createFakeJournal(),
 ): Scene {
   const asked: ModelCall[] = []
   const host: TurnHost = {

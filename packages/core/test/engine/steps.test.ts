@@ -1,4 +1,4 @@
-import { createMemoryBlobs, Teller } from 'tidemark/testing'
+import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { lateEntries } from '../../src/compaction/draft.ts'
 import { isJustCompacted, planNow } from '../../src/engine/measure-context.ts'
@@ -20,14 +20,14 @@ import {
 } from './roomy.ts'
 import { told as lines } from './told.ts'
 
-function told(rounds = 3, tokens = 1_000): Teller {
-  const teller = new Teller(SESSION)
-  teller.user('look at the login')
-  for (let round = 0; round < rounds; round += 1) largeRound(teller, tokens)
-  return teller
+function told(rounds = 3, tokens = 1_000): SessionBuilder {
+  const builder = new SessionBuilder(SESSION)
+  builder.user('look at the login')
+  for (let round = 0; round < rounds; round += 1) largeRound(builder, tokens)
+  return builder
 }
 
-const open = (options: RoomyOptions = {}, teller = told()): Promise<Roomy> => roomy(teller.records, options)
+const open = (options: RoomyOptions = {}, builder = told()): Promise<Roomy> => roomy(builder.records, options)
 const said = (content: string): Unlinked => ({ type: 'user', message: { role: 'user', content } })
 const call = (
   name: string,
@@ -68,7 +68,7 @@ describe('a large result on arrival', () => {
   const result = { type: 'tool_result' as const, tool_use_id: 'c-1', content: 'abc\n'.repeat(60_000) }
 
   it('is put aside, and the tool that reads it gives it back', async () => {
-    const blobs = createMemoryBlobs()
+    const blobs = createFakeBlobs()
     const made = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
     const { body } = await acted(made, arrive(made.run, call('Bash'), result))
     expect(made.events.map(({ type }) => type)).toEqual(['spilled'])
@@ -83,7 +83,7 @@ describe('a large result on arrival', () => {
   it('stays whole where there is nowhere to put it, or the place fails', async () => {
     const whole = await open()
     expect((await acted(whole, arrive(whole.run, call('Bash'), result))).result).toBe(result)
-    const blobs = { ...createMemoryBlobs(), put: () => Promise.reject(new Error('disk full')) }
+    const blobs = { ...createFakeBlobs(), put: () => Promise.reject(new Error('disk full')) }
     const failing = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
     expect((await acted(failing, arrive(failing.run, call('Bash'), result))).result.content).toBe(
       result.content,
@@ -143,12 +143,12 @@ describe('deletions from a cache that has lapsed', () => {
   })
 
   it('are dropped and told with all their tokens, and the text counts again', async () => {
-    const teller = told(3)
-    const calls = teller.records.flatMap(
+    const builder = told(3)
+    const calls = builder.records.flatMap(
       (record) => JSON.stringify(record).match(/"id":"(call-\d+)"/)?.[1] ?? [],
     )
-    const anchorUuid = teller.tip ?? ''
-    teller.notice('microcompact_boundary', {
+    const anchorUuid = builder.tip ?? ''
+    builder.notice('microcompact_boundary', {
       microcompactMetadata: {
         trigger: 'auto',
         way: 'cached',
@@ -159,7 +159,7 @@ describe('deletions from a cache that has lapsed', () => {
         clearedAttachmentUUIDs: [],
       },
     })
-    teller.user(
+    builder.user(
       [
         {
           type: 'cache_edits',
@@ -168,8 +168,8 @@ describe('deletions from a cache that has lapsed', () => {
       ],
       { isMeta: true },
     )
-    teller.user('go on')
-    const made = await open({ profile, policy: { switches: { microcompactEnabled: false } } }, teller)
+    builder.user('go on')
+    const made = await open({ profile, policy: { switches: { microcompactEnabled: false } } }, builder)
     const before = measureNow(made.run.state, made.host, made.room).expected
     expect(planNow(made.run.state, made.host, made.room, 'prompt').plan.context.expected).toBe(before)
     await acted(made, makeRoom(made.run, 'prompt'))

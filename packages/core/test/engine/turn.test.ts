@@ -1,4 +1,4 @@
-import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
+import { createFakeJournal, type FakeStore } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   blocksOf,
@@ -91,8 +91,8 @@ describe('a turn that stops short', () => {
   })
 
   it('tells who else holds the session', async () => {
-    const store: MemoryStore = new Map()
-    const [one, other] = [createMemoryJournal(store), createMemoryJournal(store)]
+    const store: FakeStore = new Map()
+    const [one, other] = [createFakeJournal(store), createFakeJournal(store)]
     const first = scene([], {}, one).host
     await play(await openSession(one, 's'), { prompt: 'Mine.' }, first)
     const { host } = scene([], {}, other)

@@ -1,5 +1,5 @@
+import { Choices, continueSession, type GeneratedSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, continueSession, type GeneratedSession, generateSession } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import {
   type Ask,
@@ -28,18 +28,18 @@ const form = fc.constantFrom<CompactForm>('full', 'from', 'up_to')
 const uuids = (entries: readonly Entry[]): readonly string[] => entries.map((entry) => entry.record.uuid)
 
 function choice(
-  { teller }: Pick<GeneratedSession, 'teller'>,
+  { builder }: Pick<GeneratedSession, 'builder'>,
   how: CompactForm,
   pick: number,
   pins: readonly number[],
 ) {
-  const shown = uuids(teller.view.entries.toArray())
+  const shown = uuids(builder.view.entries.toArray())
   const targets = pins.flatMap((pin) => shown[pin % Math.max(1, shown.length)] ?? [])
   const pivot = shown[pick % Math.max(1, shown.length)] ?? 'none'
   return {
     shown,
     pivot,
-    chosen: chooseSpan(teller.view, {
+    chosen: chooseSpan(builder.view, {
       form: how,
       pivot,
       pins: { targets, budgetTokens: 6, tokensOf: () => 1 },
@@ -48,25 +48,29 @@ function choice(
 }
 
 /** The compaction as the engine would write it. */
-function commit({ teller }: Pick<GeneratedSession, 'teller'>, span: Span): void {
-  teller.batch(() => {
+function commit({ builder }: Pick<GeneratedSession, 'builder'>, span: Span): void {
+  builder.batch(() => {
     const [boundaryUuid, summaryUuid, lastUuid] = [
-      teller.id('boundary'),
-      teller.id('summary'),
-      teller.id('todo'),
+      builder.id('boundary'),
+      builder.id('summary'),
+      builder.id('todo'),
     ]
-    teller.notice('compact_boundary', {
+    builder.notice('compact_boundary', {
       uuid: boundaryUuid,
       parentUuid: null,
-      logicalParentUuid: teller.tip,
+      logicalParentUuid: builder.tip,
       compactMetadata: {
         trigger: 'manual',
         preTokens: 1,
         ...keptMetadata(span, { boundaryUuid, summaryUuid, lastUuid }),
       },
     })
-    teller.user('Summary:\nx', { uuid: summaryUuid, isCompactSummary: true, isVisibleInTranscriptOnly: true })
-    teller.attachment({ type: 'todo', content: 'x', context: 'post-compact' }, { uuid: lastUuid })
+    builder.user('Summary:\nx', {
+      uuid: summaryUuid,
+      isCompactSummary: true,
+      isVisibleInTranscriptOnly: true,
+    })
+    builder.attachment({ type: 'todo', content: 'x', context: 'post-compact' }, { uuid: lastUuid })
   })
 }
 
@@ -131,10 +135,10 @@ describe('law 3: conservation, as far as a span decides it', () => {
           for (const pick of picks) {
             const { chosen } = choice(session, how, pick, [pick + 1])
             if (!chosen.ok) continue
-            const before = new Set(repairsOf(flatten(session.teller.view)).map(repairKey))
+            const before = new Set(repairsOf(flatten(session.builder.view)).map(repairKey))
             commit(session, chosen.span)
             committed += 1
-            const flat = flatten(session.teller.view)
+            const flat = flatten(session.builder.view)
             const mixed = new Set(uuids(chosen.span.unanswered))
             const news = repairsOf(flat).filter(
               (repair) => !before.has(repairKey(repair)) && !mixed.has(repair.origin),
@@ -143,8 +147,8 @@ describe('law 3: conservation, as far as a span decides it', () => {
             const messages = messagesOf(flat)
             expect(validate({ model: 'm', max_tokens: 9, tools, messages }, profile)).toEqual([])
             for (const entry of chosen.span.unanswered)
-              expect(uuids(session.teller.view.entries.toArray())).toContain(entry.record.uuid)
-            continueSession(session.teller, new Choices([pick, pick + 7, pick * 3]), { settled: true })
+              expect(uuids(session.builder.view.entries.toArray())).toContain(entry.record.uuid)
+            continueSession(session.builder, new Choices([pick, pick + 7, pick * 3]), { settled: true })
           }
         },
       ),
@@ -250,7 +254,7 @@ describe('law 9: asking ends', () => {
       fc.property(
         fc.oneof(
           sessions({ settled: true }),
-          fc.nat({ max: 40 }).map((rounds) => ({ teller: longTalk(rounds) })),
+          fc.nat({ max: 40 }).map((rounds) => ({ builder: longTalk(rounds) })),
         ),
         form,
         fc.nat(),

@@ -1,5 +1,5 @@
+import type { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import type { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { COLD } from '../../src/cache/cache-temperature.ts'
 import { NOWHERE } from '../../src/clearing/placeholder.ts'
@@ -53,13 +53,13 @@ const RULES: RegisterRules = registerRules({
 })
 const SCALED = scalePolicy(POLICY, { window: 200_000, maxOutput: 64_000 })
 
-function questionOf(teller: Teller, overrides: Partial<ClearingQuestion> = {}): ClearingQuestion {
+function questionOf(builder: SessionBuilder, overrides: Partial<ClearingQuestion> = {}): ClearingQuestion {
   return {
-    register: advanceRegister(emptyRegister(RULES), teller.view),
+    register: advanceRegister(emptyRegister(RULES), builder.view),
     policy: POLICY,
     scaled: SCALED,
     profile: PLAIN,
-    pins: teller.session.pins,
+    pins: builder.session.pins,
     cache: COLD,
     prices: { rates: RATES, write: 'write5m' },
     retrieval: NOWHERE,
@@ -73,8 +73,8 @@ function questionOf(teller: Teller, overrides: Partial<ClearingQuestion> = {}): 
   }
 }
 
-function clear(teller: Teller, { metadata }: ClearProposal): void {
-  teller.notice('microcompact_boundary', { microcompactMetadata: metadata })
+function clear(builder: SessionBuilder, { metadata }: ClearProposal): void {
+  builder.notice('microcompact_boundary', { microcompactMetadata: metadata })
 }
 
 const request = (view: View): string => JSON.stringify(messagesOf(flatten(view)))
@@ -82,8 +82,8 @@ const request = (view: View): string => JSON.stringify(messagesOf(flatten(view))
 /** A session and what would be cleared in it. */
 function clearings(overrides: Partial<ClearingQuestion> = {}) {
   return sessions()
-    .map(({ teller }) => ({ teller, proposal: proposeClearing(questionOf(teller, overrides)).proposal }))
-    .filter((case_): case_ is { teller: Teller; proposal: ClearProposal } => case_.proposal !== null)
+    .map(({ builder }) => ({ builder, proposal: proposeClearing(questionOf(builder, overrides)).proposal }))
+    .filter((case_): case_ is { builder: SessionBuilder; proposal: ClearProposal } => case_.proposal !== null)
 }
 
 interface Shown {
@@ -124,14 +124,14 @@ function shownResults(view: View): readonly Shown[] {
 describe('laws of clearing', () => {
   it('law 7: clearing then undo gives exactly the requests from before', () => {
     fc.assert(
-      fc.property(clearings(), ({ teller, proposal }) => {
-        const before = request(teller.view)
-        clear(teller, proposal)
-        expect(request(teller.view)).not.toBe(before)
-        const choice = chooseUndo(teller.view)
+      fc.property(clearings(), ({ builder, proposal }) => {
+        const before = request(builder.view)
+        clear(builder, proposal)
+        expect(request(builder.view)).not.toBe(before)
+        const choice = chooseUndo(builder.view)
         if (!choice.ok) throw new Error(choice.message)
-        teller.notice(choice.subtype, { of: choice.act.uuid })
-        expect(request(teller.view)).toBe(before)
+        builder.notice(choice.subtype, { of: choice.act.uuid })
+        expect(request(builder.view)).toBe(before)
       }),
       { numRuns: 60 },
     )
@@ -139,18 +139,18 @@ describe('laws of clearing', () => {
 
   it('clears only what is clearable, seen, unpinned and not among the newest, each result once', () => {
     fc.assert(
-      fc.property(clearings(), ({ teller, proposal }) => {
+      fc.property(clearings(), ({ builder, proposal }) => {
         const { compactedToolIds: ids, clearedInputs = [] } = proposal.metadata
-        const results = shownResults(teller.view).filter(({ tool }) => tool === 'Read' || tool === 'Edit')
+        const results = shownResults(builder.view).filter(({ tool }) => tool === 'Read' || tool === 'Edit')
         const newest = results.filter(({ isCleared }) => !isCleared).slice(-KEEP)
-        const answered = teller.view.entries
+        const answered = builder.view.entries
           .toArray()
           .findLastIndex(({ record }) => record.type === 'assistant' && record.isApiErrorMessage !== true)
         for (const id of [...ids, ...clearedInputs.map(({ toolUseId }) => toolUseId)]) {
           const result = results.find((each) => each.id === id)
           expect(result, id).toMatchObject({ isCleared: false })
           expect(result?.place).toBeLessThan(answered)
-          expect(teller.session.pins).not.toContain(result?.uuid)
+          expect(builder.session.pins).not.toContain(result?.uuid)
           expect(newest.map((each) => each.id)).not.toContain(id)
         }
         expect(new Set(ids).size).toBe(ids.length)
@@ -161,10 +161,10 @@ describe('laws of clearing', () => {
 
   it('is idempotent: what was cleared is not proposed again', () => {
     fc.assert(
-      fc.property(clearings(), fc.boolean(), ({ teller, proposal }, isIdle) => {
-        clear(teller, proposal)
+      fc.property(clearings(), fc.boolean(), ({ builder, proposal }, isIdle) => {
+        clear(builder, proposal)
         const idle = isIdle ? { idleMs: 61 * 60_000 } : { context: { expected: 0, high: 170_000 } }
-        const again = proposeClearing(questionOf(teller, idle)).proposal
+        const again = proposeClearing(questionOf(builder, idle)).proposal
         const both = again?.metadata.compactedToolIds.filter((id) =>
           proposal.metadata.compactedToolIds.includes(id),
         )
@@ -176,16 +176,16 @@ describe('laws of clearing', () => {
 
   it('frees what it says, and never less than a rewrite must be worth', () => {
     fc.assert(
-      fc.property(clearings(), ({ teller, proposal }) => {
+      fc.property(clearings(), ({ builder, proposal }) => {
         const tokens = (view: View): number =>
           ESTIMATOR.payload({ model: '', messages: messagesOf(flatten(view)) })
-        const before = tokens(teller.view)
+        const before = tokens(builder.view)
         expect(proposal.freedTokens).toBeGreaterThanOrEqual(MINIMUM)
-        clear(teller, proposal)
+        clear(builder, proposal)
         const { clearedInputs = [], clearedAttachmentUUIDs } = proposal.metadata
         // Inputs and memory files are weighed in a form a little other than that in which they are sent.
         if (clearedInputs.length + clearedAttachmentUUIDs.length > 0) return
-        expect(before - tokens(teller.view)).toBe(proposal.freedTokens)
+        expect(before - tokens(builder.view)).toBe(proposal.freedTokens)
       }),
       { numRuns: 60 },
     )
@@ -197,7 +197,7 @@ describe('laws of clearing', () => {
       thinking: { closing: 'allowed', signed: false, firstInModes: [], binding: 'prefix' },
     })
     fc.assert(
-      fc.property(clearings({ profile }), ({ teller, proposal }) => {
+      fc.property(clearings({ profile }), ({ builder, proposal }) => {
         const payload = (view: View) => ({
           model: 'm',
           max_tokens: 5,
@@ -205,9 +205,9 @@ describe('laws of clearing', () => {
           messages: messagesOf(flatten(view)),
         })
         const codes = (view: View) => validate(payload(view), profile).map(({ code }) => code)
-        const before = new Set(codes(teller.view))
-        clear(teller, proposal)
-        expect(codes(teller.view).filter((code) => !before.has(code))).toEqual([])
+        const before = new Set(codes(builder.view))
+        clear(builder, proposal)
+        expect(codes(builder.view).filter((code) => !before.has(code))).toEqual([])
       }),
       { numRuns: 60 },
     )
@@ -215,10 +215,10 @@ describe('laws of clearing', () => {
 
   it('law 12: on binding models no thinking stays behind what was cleared, and all before it stays as it was', () => {
     fc.assert(
-      fc.property(clearings({ profile: BINDING }), ({ teller, proposal }) => {
-        const before = messagesOf(flatten(teller.view))
-        clear(teller, proposal)
-        const after = messagesOf(flatten(teller.view))
+      fc.property(clearings({ profile: BINDING }), ({ builder, proposal }) => {
+        const before = messagesOf(flatten(builder.view))
+        clear(builder, proposal)
+        const after = messagesOf(flatten(builder.view))
         const changed = after.findIndex(
           (message, index) =>
             JSON.stringify(withoutThinking(message)) !== JSON.stringify(withoutThinking(before[index])),
@@ -252,8 +252,8 @@ describe('laws of clearing', () => {
   it('with clearing switched off nothing is proposed', () => {
     const policy = createPolicy({ switches: { microcompactEnabled: false } })
     fc.assert(
-      fc.property(sessions(), ({ teller }) => {
-        const { proposal, native } = proposeClearing(questionOf(teller, { policy, idleMs: 90 * 60_000 }))
+      fc.property(sessions(), ({ builder }) => {
+        const { proposal, native } = proposeClearing(questionOf(builder, { policy, idleMs: 90 * 60_000 }))
         expect([proposal, native]).toEqual([null, null])
       }),
       { numRuns: 30 },

@@ -14,9 +14,9 @@ export interface Opened extends Roomy {
   readonly questions: SummaryQuestion[]
 }
 
-export async function opened(story: Story, profile = LENIENT, teller = tellerOf(story)): Promise<Opened> {
+export async function opened(story: Story, profile = LENIENT, builder = tellerOf(story)): Promise<Opened> {
   const questions: SummaryQuestion[] = []
-  const made = await roomy(teller.records, {
+  const made = await roomy(builder.records, {
     profile,
     // Compactions alone: what is cleared by itself has laws of its own.
     policy: { compact: { carriersFirst: story.carriersFirst }, switches: { microcompactEnabled: false } },

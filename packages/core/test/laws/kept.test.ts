@@ -1,16 +1,16 @@
+import { Choices, compactSession, generateSession, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, compactSession, generateSession, type Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { type CompactBoundary, flatten, isCompactBoundary, messagesOf } from '../../src/index.ts'
 
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 10, maxLength: 160 })
-const uuidsIn = (teller: Teller): readonly string[] =>
-  teller.view.entries.toArray().map((entry) => entry.record.uuid)
+const uuidsIn = (builder: SessionBuilder): readonly string[] =>
+  builder.view.entries.toArray().map((entry) => entry.record.uuid)
 
 /** The boundary a compaction wrote, or null where it did not take (no room to rewrite). */
-function compact(teller: Teller, choices: readonly number[]): CompactBoundary {
-  compactSession(teller, new Choices(choices))
-  const boundary = teller.records.findLast(isCompactBoundary)
+function compact(builder: SessionBuilder, choices: readonly number[]): CompactBoundary {
+  compactSession(builder, new Choices(choices))
+  const boundary = builder.records.findLast(isCompactBoundary)
   if (boundary === undefined) throw new Error('no boundary was written')
   return boundary
 }
@@ -20,11 +20,11 @@ describe('kept messages', () => {
     let partial = 0
     fc.assert(
       fc.property(numbers, fc.array(numbers, { minLength: 1, maxLength: 4 }), (story, compactions) => {
-        const { teller } = generateSession(new Choices(story))
+        const { builder } = generateSession(new Choices(story))
         for (const choices of compactions) {
-          const before = new Map(teller.view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
-          const { uuid, compactMetadata: metadata } = compact(teller, choices)
-          const shown = uuidsIn(teller)
+          const before = new Map(builder.view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
+          const { uuid, compactMetadata: metadata } = compact(builder, choices)
+          const shown = uuidsIn(builder)
           expect(shown[0]).toBe(uuid)
           expect(new Set(shown).size).toBe(shown.length)
           for (const list of [metadata.preservedMessages, metadata.unansweredMessages]) {
@@ -34,7 +34,7 @@ describe('kept messages', () => {
             const other = list === metadata.unansweredMessages ? metadata.preservedMessages : undefined
             const skip = other?.anchorUuid === list.anchorUuid ? other.uuids.length : 0
             expect(shown.slice(start + skip, start + skip + list.uuids.length)).toEqual(list.uuids)
-            for (const kept of teller.view.entries) {
+            for (const kept of builder.view.entries) {
               if (list.uuids.includes(kept.record.uuid)) expect(kept).toBe(before.get(kept.record.uuid))
             }
           }
@@ -42,7 +42,7 @@ describe('kept messages', () => {
             ...(metadata.preservedMessages?.uuids ?? []),
             ...(metadata.unansweredMessages?.uuids ?? []),
           ]
-          const own = teller.records
+          const own = builder.records
             .filter((record) => record.batch?.id === uuid)
             .map((record) => record.uuid)
           expect(new Set(shown)).toEqual(new Set([...named, ...own]))
@@ -56,14 +56,14 @@ describe('kept messages', () => {
   it('a boundary without its summary changes nothing', () => {
     fc.assert(
       fc.property(numbers, (story) => {
-        const { teller } = generateSession(new Choices(story))
-        const before = JSON.stringify(messagesOf(flatten(teller.view)))
-        teller.notice('compact_boundary', {
+        const { builder } = generateSession(new Choices(story))
+        const before = JSON.stringify(messagesOf(flatten(builder.view)))
+        builder.notice('compact_boundary', {
           parentUuid: null,
-          logicalParentUuid: teller.tip,
+          logicalParentUuid: builder.tip,
           compactMetadata: { trigger: 'auto', preTokens: 1 },
         })
-        expect(JSON.stringify(messagesOf(flatten(teller.view)))).toBe(before)
+        expect(JSON.stringify(messagesOf(flatten(builder.view)))).toBe(before)
       }),
       { numRuns: 60 },
     )

@@ -57,8 +57,8 @@ describe('the meter', () => {
 
   it('law 11: right after a rewrite it is the estimate of the next request, and nothing measured before counts', () => {
     fc.assert(
-      fc.property(sessions(), ({ teller }) => {
-        teller.notice('microcompact_boundary', {
+      fc.property(sessions(), ({ builder }) => {
+        builder.notice('microcompact_boundary', {
           microcompactMetadata: {
             trigger: 'auto',
             preTokens: 9,
@@ -67,8 +67,8 @@ describe('the meter', () => {
             clearedAttachmentUUIDs: [],
           },
         })
-        const meter = advanceMeter(emptyMeter(ESTIMATOR), teller.view)
-        const tokens = teller.view.entries
+        const meter = advanceMeter(emptyMeter(ESTIMATOR), builder.view)
+        const tokens = builder.view.entries
           .toArray()
           .reduce((sum, entry) => sum + ESTIMATOR.entry(entry), PREFIX)
         const reading = {

@@ -1,5 +1,5 @@
+import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { type ApiMessage, type Block, flatten, isToolUse, messagesOf } from '../../src/index.ts'
 
@@ -80,11 +80,11 @@ function reply(item: Round, uses: readonly Block[], turn: number): ApiMessage {
   return { role: 'assistant', content: [...item.thinking, ...search, ...words, ...uses] }
 }
 
-function append(teller: Teller, message: ApiMessage): void {
+function append(builder: SessionBuilder, message: ApiMessage): void {
   const { role, content, ...fields } = message
-  if (role === 'assistant') teller.assistant(teller.id('msg'), content)
-  else if (role === 'user') teller.user(content)
-  else teller.system(content, { message: { role, content, ...fields } })
+  if (role === 'assistant') builder.assistant(builder.id('msg'), content)
+  else if (role === 'user') builder.user(content)
+  else builder.system(content, { message: { role, content, ...fields } })
 }
 
 describe('law 8: off is off', () => {
@@ -92,14 +92,14 @@ describe('law 8: off is off', () => {
     fc.assert(
       fc.property(fc.array(round, { minLength: 1, maxLength: 6 }), (rounds) => {
         const messages = conversation(rounds)
-        const teller = new Teller()
+        const builder = new SessionBuilder()
         messages.forEach((message, index) => {
-          append(teller, message)
+          append(builder, message)
           const waits =
             message.role === 'assistant' &&
             typeof message.content !== 'string' &&
             message.content.some(isToolUse)
-          if (!waits) expect(messagesOf(flatten(teller.view))).toEqual(messages.slice(0, index + 1))
+          if (!waits) expect(messagesOf(flatten(builder.view))).toEqual(messages.slice(0, index + 1))
         })
       }),
       { numRuns: 300 },

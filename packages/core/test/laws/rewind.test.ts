@@ -1,11 +1,11 @@
+import { Choices, continueSession, generateSession, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, continueSession, generateSession, type Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { isPrompt, type KnownRecord } from '../../src/index.ts'
 
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 160 })
-const shown = (teller: Teller): readonly KnownRecord[] =>
-  teller.view.entries.toArray().map((entry) => entry.record)
+const shown = (builder: SessionBuilder): readonly KnownRecord[] =>
+  builder.view.entries.toArray().map((entry) => entry.record)
 
 /** What was said. Attachments and notices beside the fork that led to nothing said stay where they are. */
 const isSaid = (record: KnownRecord): boolean =>
@@ -16,13 +16,13 @@ describe('a rewind', () => {
     let rewound = 0
     fc.assert(
       fc.property(numbers, numbers, (story, more) => {
-        const { teller } = generateSession(new Choices(story), { settled: true })
-        const tip = teller.tip
-        const before = shown(teller).filter(isSaid)
-        continueSession(teller, new Choices(more))
-        teller.user('from there again', { uuid: 'again', parentUuid: tip })
+        const { builder } = generateSession(new Choices(story), { settled: true })
+        const tip = builder.tip
+        const before = shown(builder).filter(isSaid)
+        continueSession(builder, new Choices(more))
+        builder.user('from there again', { uuid: 'again', parentUuid: tip })
         expect(
-          shown(teller)
+          shown(builder)
             .filter(isSaid)
             .map((record) => record.uuid),
         ).toEqual([...before.map((record) => record.uuid), 'again'])

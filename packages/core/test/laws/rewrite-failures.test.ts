@@ -165,9 +165,9 @@ async function turnOn(
   changes: Partial<TurnHost>,
   hasRoom = true,
 ): Promise<readonly [unknown, boolean]> {
-  const teller = tellerOf(story)
-  for (let round = 0; round < 9; round += 1) largeRound(teller, 5_000)
-  const made = await roomy(teller.records, { host: changes, replies: [say(text('Fine.'))] })
+  const builder = tellerOf(story)
+  for (let round = 0; round < 9; round += 1) largeRound(builder, 5_000)
+  const made = await roomy(builder.records, { host: changes, replies: [say(text('Fine.'))] })
   const { room, ...without } = made.host
   const host: TurnHost = hasRoom && room !== undefined ? { ...without, room } : without
   const { events } = await play(await openSession(host.journal, SESSION), { prompt: 'and now?' }, host)

@@ -1,5 +1,5 @@
+import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { blocksOf, flatMessagesOf } from '../../src/index.ts'
 import { makeRoom } from '../../src/turn/reduce-context.ts'
@@ -15,9 +15,9 @@ describe('clearings of generated sessions', () => {
     let cleared = 0
     await fc.assert(
       fc.asyncProperty(stories(1), async (story) => {
-        const teller = tellerOf(story)
-        for (let round = 0; round < 7; round += 1) largeRound(teller, 1_500, true)
-        const made = await roomy(teller.records, { profile })
+        const builder = tellerOf(story)
+        for (let round = 0; round < 7; round += 1) largeRound(builder, 1_500, true)
+        const made = await roomy(builder.records, { profile })
         const was = messageBytes(made.run.state)
         await acted(made, makeRoom(made.run, 'prompt'))
         if (messageBytes(made.run.state) === was) return
@@ -31,11 +31,11 @@ describe('clearings of generated sessions', () => {
   })
 })
 
-function plainTeller(): Teller {
-  const teller = new Teller('told')
-  teller.user('look at the login')
-  for (let round = 0; round < 4; round += 1) largeRound(teller, 900, true)
-  return teller
+function plainTeller(): SessionBuilder {
+  const builder = new SessionBuilder('told')
+  builder.user('look at the login')
+  for (let round = 0; round < 4; round += 1) largeRound(builder, 900, true)
+  return builder
 }
 
 /** What each thinking block was said behind, and what it stands behind now. */

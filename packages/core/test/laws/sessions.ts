@@ -1,6 +1,7 @@
 /** Generated sessions as an arbitrary: lists of choices, which shrink. */
+
+import { Choices, type GeneratedSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, type GeneratedSession, generateSession } from 'tidemark/testing'
 import { type ApiMessage, type Flat, flatMessagesOf } from '../../src/index.ts'
 
 export function sessions(options: { readonly settled?: boolean } = {}): fc.Arbitrary<GeneratedSession> {

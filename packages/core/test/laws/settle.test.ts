@@ -7,20 +7,20 @@ describe('interrupted tools', () => {
   it('an answer appended for each open call leaves the request as it was, and none open', () => {
     let settled = 0
     fc.assert(
-      fc.property(sessions(), ({ teller }) => {
-        const before = flatten(teller.view)
+      fc.property(sessions(), ({ builder }) => {
+        const before = flatten(builder.view)
         const calls = openCalls(before)
         fc.pre(calls.length > 0)
         settled += 1
         const { message, ...flags } = settlingRecord(calls)
-        teller.user(message.content, flags)
-        const after = flatten(teller.view)
+        builder.user(message.content, flags)
+        const after = flatten(builder.view)
         expect(fragmentsOf(after).toSorted()).toEqual(fragmentsOf(before).toSorted())
         expect(openCalls(after)).toEqual([])
         const late = calls[0]?.id ?? ''
-        teller.result(late, 'the real answer, too late')
-        expect(fragmentsOf(flatten(teller.view))).toEqual(fragmentsOf(after))
-        expect(flatten(teller.view).tailRepairs.map((repair) => repair.kind)).toContain('duplicate-result')
+        builder.result(late, 'the real answer, too late')
+        expect(fragmentsOf(flatten(builder.view))).toEqual(fragmentsOf(after))
+        expect(flatten(builder.view).tailRepairs.map((repair) => repair.kind)).toContain('duplicate-result')
       }),
       { numRuns: 200 },
     )

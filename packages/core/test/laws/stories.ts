@@ -1,6 +1,7 @@
 /** Generated sessions that are worth compacting, and what is compared before and after. */
+
+import { Choices, generateSession, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, generateSession, type Teller } from 'tidemark/testing'
 import { isShown } from '../../src/context/message-parts.ts'
 import { nextRequest } from '../../src/engine/next-request.ts'
 import {
@@ -48,11 +49,11 @@ export function stories(rounds = 3): fc.Arbitrary<Story> {
   })
 }
 
-export function tellerOf({ numbers }: Story): Teller {
-  const { teller } = generateSession(new Choices(numbers), { settled: true })
-  teller.user('go on with the work')
-  for (let round = 0; round < 3; round += 1) largeRound(teller, 1_500, round % 2 === 0)
-  return teller
+export function tellerOf({ numbers }: Story): SessionBuilder {
+  const { builder } = generateSession(new Choices(numbers), { settled: true })
+  builder.user('go on with the work')
+  for (let round = 0; round < 3; round += 1) largeRound(builder, 1_500, round % 2 === 0)
+  return builder
 }
 
 /** The record of the view at so many thousandths. */

@@ -1,5 +1,5 @@
 /** A chain of asking for tests: a conversation of a given length, a context in few words, and answers of every kind. */
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import {
   type Ask,
   type AskOutcome,
@@ -21,23 +21,23 @@ import {
 } from '../../src/index.ts'
 
 /** A prompt and `rounds` calls with results, then a prompt and its answer. */
-export function longTalk(rounds = 8, thinking = false): Teller {
-  const teller = new Teller()
-  teller.user('one', { uuid: 'q1' })
+export function longTalk(rounds = 8, thinking = false): SessionBuilder {
+  const builder = new SessionBuilder()
+  builder.user('one', { uuid: 'q1' })
   for (let index = 0; index < rounds; index += 1) {
     const call = { type: 'tool_use', id: `c${index}`, name: 'Read', input: { path: `/src/${index}.ts` } }
-    teller.assistant(`m${index}`, [call], { uuid: `a${index}` })
-    teller.result(`c${index}`, `content ${index} `.repeat(40), { uuid: `r${index}` })
+    builder.assistant(`m${index}`, [call], { uuid: `a${index}` })
+    builder.result(`c${index}`, `content ${index} `.repeat(40), { uuid: `r${index}` })
   }
-  teller.assistant('m-done', 'done', { uuid: 'done' })
-  teller.user('two', { uuid: 'q2' })
+  builder.assistant('m-done', 'done', { uuid: 'done' })
+  builder.user('two', { uuid: 'q2' })
   const thought = thinking ? [{ type: 'thinking', thinking: 'hm', signature: 's' }] : []
-  teller.assistant('m-last', [...thought, { type: 'text', text: 'done too' }], { uuid: 'last' })
-  return teller
+  builder.assistant('m-last', [...thought, { type: 'text', text: 'done too' }], { uuid: 'last' })
+  return builder
 }
 
-export function spanOf(teller: Teller, form: CompactForm = 'full', pivot = 'q2'): Span {
-  const choice = chooseSpan(teller.view, form === 'full' ? { form } : { form, pivot })
+export function spanOf(builder: SessionBuilder, form: CompactForm = 'full', pivot = 'q2'): Span {
+  const choice = chooseSpan(builder.view, form === 'full' ? { form } : { form, pivot })
   if (!choice.ok) throw new Error(choice.message)
   return choice.span
 }

@@ -1,6 +1,7 @@
 /** Summaries upon summaries: what holds after twenty rounds, without a model and with one that says next to nothing. */
+
+import { Choices, continueSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, continueSession, generateSession } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import {
   blocksOf,
@@ -153,10 +154,10 @@ describe('of any session, round upon round', () => {
   it('a local summary is bounded, holds every message it should, and invents nothing', () => {
     fc.assert(
       fc.property(fc.array(numbers, { minLength: 1, maxLength: ROUNDS, size: 'max' }), (stories) => {
-        const { teller } = generateSession(new Choices(stories[0] ?? []))
-        const work = new WorkedSession(teller)
+        const { builder } = generateSession(new Choices(stories[0] ?? []))
+        const work = new WorkedSession(builder)
         for (const story of stories.slice(1)) {
-          continueSession(teller, new Choices(story))
+          continueSession(builder, new Choices(story))
           const facts = factsOf(work.history)
           const { text, tokens, leftOut } = localSummary(facts, summaryRules)
           expect(tokens).toBeLessThanOrEqual(summaryRules.tokens)

@@ -1,26 +1,26 @@
 /** Sessions of plain work for tests, told in few words: prompts, edits, readings, commands, todo lists. */
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { isKnown, type KnownRecord } from '../../src/index.ts'
 
 export class WorkedSession {
-  readonly teller: Teller
+  readonly builder: SessionBuilder
 
-  constructor(teller: Teller = new Teller('worked')) {
-    this.teller = teller
+  constructor(builder: SessionBuilder = new SessionBuilder('worked')) {
+    this.builder = builder
   }
 
   says(text: string): string {
-    return this.teller.user(text).uuid
+    return this.builder.user(text).uuid
   }
 
   answers(text: string): void {
-    this.teller.assistant(this.teller.id('msg'), [{ type: 'text', text }])
+    this.builder.assistant(this.builder.id('msg'), [{ type: 'text', text }])
   }
 
   calls(name: string, input: object, result: string, failed = false): void {
-    const id = this.teller.id('call')
-    this.teller.assistant(this.teller.id('msg'), [{ type: 'tool_use', id, name, input }])
-    this.teller.user([
+    const id = this.builder.id('call')
+    this.builder.assistant(this.builder.id('msg'), [{ type: 'tool_use', id, name, input }])
+    this.builder.user([
       { type: 'tool_result', tool_use_id: id, content: result, ...(failed ? { is_error: true } : {}) },
     ])
   }
@@ -48,15 +48,15 @@ export class WorkedSession {
 
   /** As the engine would write it: a boundary and a summary in its place. */
   compacts(summary: string): void {
-    this.teller.batch(() => {
-      const boundary = this.teller.id('boundary')
-      this.teller.notice('compact_boundary', {
+    this.builder.batch(() => {
+      const boundary = this.builder.id('boundary')
+      this.builder.notice('compact_boundary', {
         uuid: boundary,
         parentUuid: null,
-        logicalParentUuid: this.teller.tip,
+        logicalParentUuid: this.builder.tip,
         compactMetadata: { trigger: 'manual', preTokens: 1 },
       })
-      this.teller.user(summary, {
+      this.builder.user(summary, {
         parentUuid: boundary,
         isCompactSummary: true,
         isVisibleInTranscriptOnly: true,
@@ -65,7 +65,7 @@ export class WorkedSession {
   }
 
   get history(): readonly KnownRecord[] {
-    const { branch, records } = this.teller.session
+    const { branch, records } = this.builder.session
     return [...branch].flatMap((index) => records.at(index) ?? []).filter(isKnown)
   }
 }

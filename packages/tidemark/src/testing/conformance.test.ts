@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
 import { describe, it } from 'vitest'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
@@ -9,8 +10,8 @@ import { createFileJournal, type FileJournal } from '../storage/file-journal.ts'
 import { nodeFiles } from '../storage/file-system.ts'
 import { createMemoryBlobs, createMemoryJournal } from '../storage/memory-stores.ts'
 import { blobStoreCases, type ConformanceCase, clockCases, deadlinesCases, idsCases } from './conformance.ts'
-import { createForgetfulFiles } from './crash-file-system.ts'
-import { createCountingIds, createFakeClock, createFakeMachine } from './fake-ports.ts'
+import { createCrashFileSystem } from './crash-file-system.ts'
+import { createFakeMachine } from './fake-machine.ts'
 import { filePortCases } from './file-system-cases.ts'
 import { journalCases } from './journal-cases.ts'
 
@@ -32,7 +33,7 @@ run(
 run(
   'file port: forgetful',
   filePortCases(() => ({
-    files: createForgetfulFiles({ directories: ['/root'] }),
+    files: createCrashFileSystem({ directories: ['/root'] }),
     root: '/root',
     end: async () => {},
   })),
@@ -59,7 +60,7 @@ run(
 run(
   'journal: files, on the forgetful port',
   journalCases(() => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     const machine = createFakeMachine()
     return {
       locks: true,
@@ -85,7 +86,7 @@ run(
 run(
   'blobs: folder, on the forgetful port',
   blobStoreCases(() => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     return { open: async () => createBlobFolder({ home: '/home', files }), end: async () => {} }
   }),
 )

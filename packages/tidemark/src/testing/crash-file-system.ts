@@ -18,35 +18,35 @@ import {
   type UnsyncedWrite,
 } from './crash-file.ts'
 
-export interface ForgetfulFiles extends FilePort {
+export interface CrashFileSystem extends FilePort {
   /** How often each operation was begun. */
   readonly counts: Readonly<Record<OperationKind, number>>
   /** Asked before every operation from now on; what it answers happens instead, or in part. */
   interfere(interference: Interference | null): void
   /** The machine goes down and comes up again with what the disk has. Files opened before are of no use. */
-  crash(kept?: KeptByChance): void
+  crash(kept?: SurvivingWrites): void
 }
 
 /** What happens to be on the disk though nobody synced it. Nothing, unless it says so. */
-export interface KeptByChance {
+export interface SurvivingWrites {
   /** How many of its bytes, from the first; true for all. */
   write?(write: UnsyncedWrite): number | boolean
   name?(change: NameChange): boolean
 }
 
-export interface ForgetfulFilesOptions {
+export interface CrashFileSystemOptions {
   /** Directories that were there before; `/` always is. */
   readonly directories?: readonly string[]
   /** Tells when a file was changed; the machine's time unless given. */
   readonly now?: () => number
 }
 
-export function createForgetfulFiles({
+export function createCrashFileSystem({
   directories = [],
   now = Date.now,
-}: ForgetfulFilesOptions = {}): ForgetfulFiles {
+}: CrashFileSystemOptions = {}): CrashFileSystem {
   const operations = new Operations()
-  const names = new ForgetfulNames(['/', ...directories])
+  const names = new CrashFileNames(['/', ...directories])
   return {
     counts: operations.counts,
     interfere: (interference) => operations.interfere(interference),
@@ -116,7 +116,7 @@ interface Change extends NameChange {
 
 type Names = Map<string, FileNode>
 
-export class ForgetfulNames {
+export class CrashFileNames {
   #now: Names
   #durable: Names
   #changes: Change[] = []

@@ -1,15 +1,9 @@
 /** What every journal does, whatever it writes to. */
 import assert from 'node:assert/strict'
 import type { AppendOutcome } from '@tidemark/core'
+import { readAll, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { type ConformanceCase, casesFor } from './conformance.ts'
-import {
-  type JournalSubject,
-  readAll,
-  refusalChecks,
-  sampleRecord,
-  sampleRecords,
-  uuidsOf,
-} from './journal-refusal-cases.ts'
+import { type JournalSubject, refusalChecks, uuidsOf } from './journal-refusal-cases.ts'
 
 export function journalCases(
   make: () => JournalSubject | Promise<JournalSubject>,

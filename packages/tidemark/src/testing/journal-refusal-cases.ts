@@ -1,6 +1,7 @@
 /** What every journal refuses: ids that are none, records that would not come back, a second writer. */
 import assert from 'node:assert/strict'
-import type { Journal, JournalState, NewRecord, SessionRecord } from '@tidemark/core'
+import type { Journal } from '@tidemark/core'
+import { readAll, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { isSessionId } from '../storage/paths.ts'
 
 const BAD_IDS = [
@@ -146,38 +147,6 @@ export interface JournalSubject {
   end(): Promise<void>
 }
 
-/** All that stands behind the position `from`; everything unless given. */
-export async function readAll(
-  journal: Journal,
-  session: string,
-  from?: number,
-): Promise<JournalState & { readonly records: readonly SessionRecord[] }> {
-  const records: SessionRecord[] = []
-  const state = await journal.read(session, (piece) => records.push(...piece), from)
-  return { ...state, records }
-}
-
 export async function uuidsOf(journal: Journal, session: string): Promise<readonly (string | undefined)[]> {
   return (await readAll(journal, session)).records.map(({ uuid }) => uuid)
-}
-
-/** A user's message, the next of its session. */
-export function sampleRecord(
-  uuid: string,
-  content = `message ${uuid}`,
-  parentUuid: string | null = null,
-): NewRecord {
-  return {
-    type: 'user',
-    uuid,
-    parentUuid,
-    timestamp: '2026-01-01T00:00:00.000Z',
-    sessionId: 'sample',
-    message: { role: 'user', content },
-  }
-}
-
-/** Messages in a chain, as they would be said one after the other. */
-export function sampleRecords(...uuids: readonly string[]): readonly NewRecord[] {
-  return uuids.map((uuid, index) => sampleRecord(uuid, undefined, uuids[index - 1] ?? null))
 }

@@ -10,15 +10,14 @@ import {
   type SystemRecord,
   type UserRecord,
 } from '@tidemark/core'
+import { choicesFrom, generateSession } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { choicesFrom } from './block-generator.ts'
-import { generateSession } from './session-generator.ts'
 
 /** What a session holds, by name. */
 function featuresOf(seed: number): readonly string[] {
-  const { records, teller } = generateSession(choicesFrom(seed, 200))
-  const repairs = repairsOf(flatten(teller.view)).map((repair) => `repair ${repair.kind}`)
-  const rewound = teller.session.branch.length < records.filter((record) => record.uuid !== undefined).length
+  const { records, builder } = generateSession(choicesFrom(seed, 200))
+  const repairs = repairsOf(flatten(builder.view)).map((repair) => `repair ${repair.kind}`)
+  const rewound = builder.session.branch.length < records.filter((record) => record.uuid !== undefined).length
   return [...records.flatMap(inRecord), ...repairs, ...(rewound ? ['off the branch'] : [])]
 }
 

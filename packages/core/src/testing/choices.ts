@@ -1,0 +1,58 @@
+/** What drives generated tests: a list of choices for a generator, and how many runs a property gets. */
+
+/**
+ * Choices as data: a list of numbers that a generator reads instead of random numbers. A property-testing library
+ * can shrink the list, and the same list always gives the same session.
+ */
+export class Choices {
+  readonly #numbers: readonly number[]
+  #at = 0
+
+  constructor(numbers: readonly number[]) {
+    this.#numbers = numbers
+  }
+
+  get isSpent(): boolean {
+    return this.#at >= this.#numbers.length
+  }
+
+  /** A whole number from 0 up to, not including, `count`; 0 once the list is spent. */
+  below(count: number): number {
+    const number = this.#numbers[this.#at] ?? 0
+    this.#at += 1
+    return Math.abs(Math.trunc(number)) % Math.max(1, count)
+  }
+
+  /** True in one of `count` cases; false once the list is spent. */
+  oneIn(count: number): boolean {
+    return this.below(count) === 1 % count
+  }
+
+  pick<T>(items: readonly [T, ...T[]]): T {
+    return items[this.below(items.length)] ?? items[0]
+  }
+}
+
+/** `length` numbers from a seed, for tests without a property-testing library. */
+export function choicesFrom(seed: number, length: number): Choices {
+  let state = (seed ^ 0x9e3779b9) >>> 0
+  const numbers = Array.from({ length }, () => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5) >>> 0
+    return state ^ (state >>> 13)
+  })
+  return new Choices(numbers)
+}
+
+let share = 1
+
+/** Properties run this share of their runs from now on: less than 1 in `npm test`, 1 in `npm run test:full`. */
+export function setRunShare(next: number): void {
+  share = next
+}
+
+const FEWEST_RUNS = 10
+
+/** How often a property runs that runs `full` times in `npm run test:full`. */
+export function runs(full: number): number {
+  return Math.min(full, Math.max(FEWEST_RUNS, Math.ceil(full * share)))
+}

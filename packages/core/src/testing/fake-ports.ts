@@ -1,0 +1,168 @@
+/** Fakes of the ports: a clock that moves only when advanced, counted ids, a journal and blobs in memory. */
+import type {
+  AppendOutcome,
+  BlobStore,
+  Clock,
+  Ids,
+  Journal,
+  JournalState,
+  NewRecord,
+  Signal,
+} from '../engine/ports.ts'
+import type { SessionRecord } from '../log/record.ts'
+
+export interface FakeClock extends Clock {
+  /** Wakes, in order, the sleepers whose time has come and those whose signal was aborted. */
+  advance(ms: number): Promise<void>
+  /** Sets the time, also backwards. Sleepers are not affected: they count the time advanced since they slept. */
+  set(ms: number): void
+}
+
+interface Sleeper {
+  readonly until: number
+  readonly signal: Signal | undefined
+  readonly wake: () => void
+}
+
+export function createFakeClock(startMs: number = Date.UTC(2026, 0, 1)): FakeClock {
+  let time = startMs
+  let passed = 0
+  let sleepers: Sleeper[] = []
+  return {
+    now: () => time,
+    sleep(ms, signal) {
+      if (!(ms > 0) || signal?.aborted === true) return Promise.resolve()
+      return new Promise((wake) => {
+        sleepers.push({ until: passed + ms, signal, wake })
+      })
+    },
+    async advance(ms) {
+      time += ms
+      passed += ms
+      const due = sleepers.filter(({ until, signal }) => until <= passed || signal?.aborted === true)
+      sleepers = sleepers.filter((sleeper) => !due.includes(sleeper))
+      for (const { wake } of due.sort((one, other) => one.until - other.until)) wake()
+      await settle()
+    },
+    set(ms) {
+      time = ms
+    },
+  }
+}
+
+/** Promise callbacks run until the woken code has reached its next wait: fifty steps are more than any of it takes. */
+async function settle(): Promise<void> {
+  for (let step = 0; step < 50; step += 1) await null
+}
+
+/** `record-1`, `record-2`, …; each kind has its own counter. */
+export function createCountingIds(): Ids {
+  const counts = new Map<string, number>()
+  return {
+    next(kind) {
+      const count = (counts.get(kind) ?? 0) + 1
+      counts.set(kind, count)
+      return `${kind}-${count}`
+    },
+  }
+}
+
+/** Sessions as JSON lines, and the journal that holds each for writing. Journals on one store act as processes do. */
+export type FakeStore = Map<string, { readonly lines: string[]; holder: Journal | null }>
+
+/** Positions, conflicts and locks as of every journal; the arguments are not checked. */
+export function createFakeJournal(store: FakeStore = new Map()): Journal {
+  const journal: Journal = {
+    async read(session, visit, from = 0) {
+      const lines = store.get(session)?.lines ?? []
+      if (lines.length > from) visit(lines.slice(from).map((line): SessionRecord => JSON.parse(line)))
+      return { exists: lines.length > 0, position: lines.length, damage: [] }
+    },
+    append: async (session, after, records) => {
+      const stored = store.get(session) ?? { lines: [], holder: null }
+      if (stored.holder !== null && stored.holder !== journal) return lockedOutcome(session)
+      store.set(session, stored)
+      stored.holder = journal
+      const position = stored.lines.length
+      if (after !== position) return { ok: false, reason: 'conflict', position }
+      const lines = records.map((record, index) => toLine(record, { position, index, records }))
+      stored.lines.push(...lines)
+      return { ok: true, position: stored.lines.length, records: lines.map((line) => JSON.parse(line)) }
+    },
+    list: async () => [...store].filter(([, { lines }]) => lines.length > 0).map(([session]) => session),
+    async release(session) {
+      const stored = store.get(session)
+      if (stored?.holder === journal) stored.holder = null
+    },
+  }
+  return journal
+}
+
+function toLine(
+  record: NewRecord,
+  place: { readonly position: number; readonly index: number; readonly records: readonly NewRecord[] },
+): string {
+  const { position, index, records } = place
+  const id = records.find(({ uuid }) => uuid !== undefined)?.uuid ?? `batch-${position + 1}`
+  const batch = records.length === 1 ? {} : { batch: { id, index, of: records.length } }
+  return JSON.stringify({ seq: position + index + 1, ...batch, ...record })
+}
+
+function lockedOutcome(session: string): AppendOutcome {
+  const owner = 'another journal'
+  return { ok: false, reason: 'locked', owner, message: `Session "${session}" is held by ${owner}.` }
+}
+
+/** Blobs under ids as long as a SHA-256 in hexadecimal, made of their content. */
+export function createFakeBlobs(): BlobStore {
+  const blobs = new Map<string, Uint8Array>()
+  return {
+    async put(bytes) {
+      const id = hashText(bytes)
+      blobs.set(id, Uint8Array.from(bytes))
+      return id
+    },
+    get: async (id) => blobs.get(id) ?? null,
+    has: async (id) => blobs.has(id),
+  }
+}
+
+/** Eight FNV-1a hashes from different seeds: enough to tell blobs of a test apart. */
+function hashText(bytes: Uint8Array): string {
+  const hashes = Array.from({ length: 8 }, (_, seed) =>
+    bytes.reduce((hash, byte) => Math.imul(hash ^ byte, 0x01000193) >>> 0, 0x811c9dc5 ^ seed),
+  )
+  return hashes.map((hash) => hash.toString(16).padStart(8, '0')).join('')
+}
+
+/** All records of a session after position `from`, with the state of its log. */
+export async function readAll(
+  journal: Journal,
+  session: string,
+  from?: number,
+): Promise<JournalState & { readonly records: readonly SessionRecord[] }> {
+  const records: SessionRecord[] = []
+  const state = await journal.read(session, (piece) => records.push(...piece), from)
+  return { ...state, records }
+}
+
+/** A user message to append. */
+export function sampleRecord(
+  uuid: string,
+  content = `message ${uuid}`,
+  parentUuid: string | null = null,
+): NewRecord {
+  return {
+    type: 'user',
+    uuid,
+    parentUuid,
+    timestamp: '2026-01-01T00:00:00.000Z',
+    sessionId: 'sample',
+    message: { role: 'user', content },
+  }
+}
+
+/** User messages, each with the one before as its parent. */
+export function sampleRecords(...uuids: readonly string[]): readonly NewRecord[] {
+  return uuids.map((uuid, index) => sampleRecord(uuid, undefined, uuids[index - 1] ?? null))
+}

@@ -1,0 +1,168 @@
+/**
+ * Builds a session record by record for tests: links, ids and timestamps are filled in, and the folded session and
+ * the context view follow each append. The session generator is written on top of it.
+ */
+import { advance, emptyView, type View } from '../context/context-view.ts'
+import type { NewRecord } from '../engine/ports.ts'
+import type { Block, Content } from '../log/block.ts'
+import type { JsonObject } from '../log/json.ts'
+import type {
+  AssistantRecord,
+  AttachmentRecord,
+  SessionRecord,
+  SystemRecord,
+  UserRecord,
+} from '../log/record.ts'
+import { emptySession, reduce, type Session } from '../log/session.ts'
+
+type LinkField = 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'type' | 'seq' | 'batch'
+
+/** Fields to set on a record beside its content: another parent, flags, fields of a foreign log. */
+export type ExtraFields = Partial<Omit<UserRecord, 'message' | 'type'>> & {
+  readonly [field: string]: unknown
+}
+
+export class SessionBuilder {
+  readonly sessionId: string
+  readonly records: SessionRecord[] = []
+  session: Session = emptySession()
+  view: View = emptyView()
+  #count = 0
+  #batch: NewRecord[] | null = null
+
+  constructor(sessionId = 'told') {
+    this.sessionId = sessionId
+  }
+
+  /** A new id: `call-7`. All kinds share one counter. */
+  id(kind: string): string {
+    this.#count += 1
+    return `${kind}-${this.#count}`
+  }
+
+  /** uuid of the newest record: the parent of the next one. */
+  get tip(): string | null {
+    const waiting = this.#batch?.at(-1)?.uuid
+    return waiting ?? this.session.records.at(this.session.tip)?.uuid ?? null
+  }
+
+  user(content: Content, extra: ExtraFields = {}): UserRecord {
+    return this.#add<UserRecord>({ type: 'user', message: { role: 'user', content }, ...extra })
+  }
+
+  system(content: Content, extra: ExtraFields = {}): UserRecord {
+    return this.#add<UserRecord>({
+      type: 'user',
+      isMeta: true,
+      message: { role: 'system', content },
+      ...extra,
+    })
+  }
+
+  assistant(
+    id: string,
+    content: Content,
+    extra: ExtraFields & Partial<AssistantRecord> = {},
+  ): AssistantRecord {
+    const message = { id, role: 'assistant' as const, model: 'model-a', content }
+    return this.#add<AssistantRecord>({ type: 'assistant', message, ...extra })
+  }
+
+  result(id: string, content: string | readonly Block[], extra: ExtraFields = {}): UserRecord {
+    return this.user([{ type: 'tool_result', tool_use_id: id, content }], extra)
+  }
+
+  /** One tool call and its result, as two records. Returns the id of the call. */
+  call(
+    name: string,
+    input: JsonObject,
+    result = 'ok',
+    options: { readonly isError?: boolean; readonly thinks?: boolean } = {},
+  ): string {
+    const id = this.id('call')
+    const thinking =
+      options.thinks === true ? [{ type: 'thinking', thinking: 'hm', signature: this.id('sig') }] : []
+    this.assistant(this.id('msg'), [...thinking, { type: 'tool_use', id, name, input }])
+    const error = options.isError === true ? { is_error: true } : {}
+    this.user([{ type: 'tool_result', tool_use_id: id, content: result, ...error }])
+    return id
+  }
+
+  /** A response that is text only. */
+  answer(text = 'done'): AssistantRecord {
+    return this.assistant(this.id('msg'), [{ type: 'text', text }])
+  }
+
+  attachment(attachment: AttachmentRecord['attachment'], extra: ExtraFields = {}): AttachmentRecord {
+    return this.#add<AttachmentRecord>({ type: 'attachment', attachment, ...extra })
+  }
+
+  /** A system record: a boundary, a pin, an epoch. */
+  notice(subtype: string, extra: Partial<Omit<SystemRecord, LinkField>> & ExtraFields = {}): SystemRecord {
+    return this.#add<SystemRecord>({ type: 'system', subtype, ...extra })
+  }
+
+  /** A full compaction as the engine writes it: boundary, attachments in front, summary, attachments behind. */
+  compact(
+    summary: string,
+    options: {
+      readonly kept?: readonly string[]
+      readonly front?: readonly AttachmentRecord['attachment'][]
+      readonly behind?: readonly AttachmentRecord['attachment'][]
+    } = {},
+  ): void {
+    const { kept = [], front = [], behind = [] } = options
+    this.batch(() => {
+      const summaryUuid = this.id('summary')
+      this.notice('compact_boundary', {
+        parentUuid: null,
+        logicalParentUuid: this.tip,
+        compactMetadata: {
+          trigger: 'manual',
+          preTokens: 1_000,
+          ...(kept.length > 0 ? { preservedMessages: { anchorUuid: summaryUuid, uuids: kept } } : {}),
+        },
+      })
+      for (const attachment of front) this.attachment(attachment)
+      this.user(summary, { uuid: summaryUuid, isCompactSummary: true, isVisibleInTranscriptOnly: true })
+      for (const attachment of behind) this.attachment(attachment)
+    })
+  }
+
+  /** A record exactly as given, as another program might have written it. */
+  foreign(record: SessionRecord): void {
+    this.#append(record)
+  }
+
+  /** The records that `build` adds become one batch. */
+  batch(build: () => void): void {
+    this.#batch = []
+    build()
+    const records = this.#batch
+    this.#batch = null
+    const id = records[0]?.uuid ?? ''
+    for (const [index, record] of records.entries()) {
+      this.#append({ ...record, batch: { id, index, of: records.length } } as SessionRecord)
+    }
+  }
+
+  #add<R extends SessionRecord>(fields: Record<string, unknown>): R {
+    const record = {
+      uuid: this.id('r'),
+      parentUuid: this.tip,
+      timestamp: new Date(1_700_000_000_000 + this.#count * 1000).toISOString(),
+      sessionId: this.sessionId,
+      ...fields,
+    } as unknown as R
+    if (this.#batch === null) this.#append(record)
+    else this.#batch.push(record as unknown as NewRecord)
+    return record
+  }
+
+  #append(record: SessionRecord): void {
+    const placed = { ...record, seq: this.records.length + 1 }
+    this.records.push(placed)
+    this.session = reduce(this.session, placed)
+    this.view = advance(this.view, this.session)
+  }
+}

@@ -1,0 +1,261 @@
+/**
+ * Generates realistic sessions from a list of choices: parallel calls stored block by block with results beside the
+ * chain, interrupted tools, late results, thinking, media, server tools, unknown blocks, attachments, rewinds,
+ * partial compactions of partial compactions, clearings, undo, and lines of other programs.
+ */
+
+import { legalCuts } from '../context/cut-points.ts'
+import { blocksOf, isToolResult, isToolUse } from '../log/block.ts'
+import { isPrompt, type KnownRecord, type SessionRecord } from '../log/record.ts'
+import {
+  resultContent,
+  serverPair,
+  textFrom,
+  thinkingBlock,
+  toolInput,
+  userBlocks,
+} from './block-generator.ts'
+import { Choices } from './choices.ts'
+import { SessionBuilder } from './session-builder.ts'
+
+export interface GeneratedSession {
+  readonly records: readonly SessionRecord[]
+  readonly builder: SessionBuilder
+}
+
+/**
+ * A session, generated until the choices are spent; the same numbers always give the same one. With `settled`, every
+ * tool call has its result.
+ */
+export function generateSession(
+  numbers: Choices | readonly number[],
+  options: { readonly settled?: boolean } = {},
+): GeneratedSession {
+  const choices = numbers instanceof Choices ? numbers : new Choices(numbers)
+  const builder = new SessionBuilder('generated')
+  if (!choices.oneIn(20)) prompt(builder, choices)
+  continueSession(builder, choices, options)
+  return { records: builder.records, builder }
+}
+
+/** Continues the session of a builder until the choices are spent. */
+export function continueSession(
+  builder: SessionBuilder,
+  choices: Choices,
+  options: { readonly settled?: boolean } = {},
+): void {
+  while (!choices.isSpent) STEPS[choices.below(STEPS.length)]?.(builder, choices, options.settled === true)
+}
+
+type Step = (builder: SessionBuilder, choices: Choices, settled: boolean) => void
+
+const STEPS: readonly Step[] = [
+  prompt,
+  respond,
+  respond,
+  respond,
+  respond,
+  attach,
+  remark,
+  rewind,
+  compactSession,
+  compactSession,
+  clearSession,
+  undo,
+  keepBooks,
+  others,
+  lateAnswer,
+]
+
+function prompt(builder: SessionBuilder, choices: Choices): void {
+  builder.user(choices.oneIn(2) ? textFrom(choices) : userBlocks(choices))
+}
+
+/** One response and the results of its calls, in one record or in one a block. */
+function respond(builder: SessionBuilder, choices: Choices, settled: boolean): void {
+  const response = builder.id('msg')
+  const apart = choices.oneIn(2)
+  const opening = openingBlocks(builder, choices)
+  const calls = Array.from({ length: choices.below(4) }, () => builder.id('call'))
+  const uses = calls.map((id) => ({
+    type: 'tool_use',
+    id,
+    name: choices.pick(['Read', 'Bash', 'Edit']),
+    input: toolInput(choices),
+  }))
+  if (!apart) builder.assistant(response, [...opening, ...uses])
+  else for (const block of opening) builder.assistant(response, [block])
+  for (const use of uses) {
+    const own = apart ? builder.assistant(response, [use]) : null
+    if (!settled && choices.oneIn(8)) continue
+    builder.result(
+      use.id,
+      resultContent(choices),
+      own !== null && choices.oneIn(2) ? { parentUuid: own.uuid } : {},
+    )
+    if (choices.oneIn(8)) builder.attachment({ type: 'hook_context', content: textFrom(choices) })
+  }
+}
+
+function openingBlocks(builder: SessionBuilder, choices: Choices) {
+  const thinking = choices.oneIn(2) ? [thinkingBlock(choices)] : []
+  const pair = choices.oneIn(5) ? serverPair(builder.id('srv'), choices) : []
+  // Sometimes the search has no result yet.
+  const server = pair.length > 0 && choices.oneIn(5) ? pair.slice(0, 1) : pair
+  const strange = choices.oneIn(8) ? [{ type: 'hologram', frames: [1], more: { a: 1 } }] : []
+  return [...thinking, ...server, ...strange, { type: 'text', text: textFrom(choices) }]
+}
+
+function attach(builder: SessionBuilder, choices: Choices): void {
+  const kind = choices.pick(['todo', 'file', 'nested_memory', 'something_new'])
+  const hidden = choices.oneIn(6) ? { isScreenOnly: true } : {}
+  builder.attachment({ type: kind, path: `/src/${choices.below(3)}.md`, content: textFrom(choices) }, hidden)
+}
+
+function remark(builder: SessionBuilder, choices: Choices): void {
+  const kind = choices.below(5)
+  if (kind === 0) builder.user(textFrom(choices), { isMeta: true })
+  else if (kind === 4) builder.system(textFrom(choices))
+  else if (kind === 1) builder.notice('turn_duration', { content: 'took a while' })
+  else if (kind === 2)
+    builder.foreign({
+      type: 'progress',
+      uuid: builder.id('p'),
+      parentUuid: builder.tip,
+      timestamp: '2026-01-01T00:00:00.000Z',
+      sessionId: 'generated',
+    })
+  else
+    builder.assistant(builder.id('msg'), 'API error', {
+      isApiErrorMessage: true,
+      message: { id: builder.id('err'), role: 'assistant', model: '<synthetic>', content: 'API error' },
+    })
+}
+
+/** The user goes back to an earlier prompt and replaces it. */
+function rewind(builder: SessionBuilder, choices: Choices): void {
+  const prompts = builder.records.filter(isPrompt)
+  const target = prompts[choices.below(prompts.length)]
+  if (target !== undefined) builder.user(textFrom(choices), { parentUuid: target.parentUuid })
+}
+
+/** Full, `from` or `up_to`; the kept side begins at a legal cut. */
+export function compactSession(builder: SessionBuilder, choices: Choices): void {
+  const shown = builder.view.entries.toArray().map((entry) => entry.record)
+  const cuts = legalCuts(shown)
+  const cut = cuts[choices.below(cuts.length)] ?? 0
+  const form = choices.pick(['full', 'from', 'up_to'])
+  const kept = form === 'full' ? [] : form === 'from' ? shown.slice(0, cut) : shown.slice(cut)
+  const unanswered = form === 'full' ? findUnanswered(shown) : []
+  builder.batch(() => {
+    const boundary = builder.id('boundary')
+    const summary = builder.id('summary')
+    const anchor = form === 'from' ? boundary : summary
+    const last = choices.oneIn(2) ? builder.id('todo') : null
+    builder.notice('compact_boundary', {
+      uuid: boundary,
+      parentUuid: null,
+      logicalParentUuid: builder.tip,
+      compactMetadata: {
+        trigger: 'manual',
+        preTokens: 1,
+        ...(kept.length > 0 ? { preservedMessages: { anchorUuid: anchor, uuids: listUuids(kept) } } : {}),
+        ...(unanswered.length > 0
+          ? { unansweredMessages: { anchorUuid: last ?? summary, uuids: listUuids(unanswered) } }
+          : {}),
+      },
+    })
+    builder.user(`Summary: ${textFrom(choices)}`, {
+      uuid: summary,
+      parentUuid: boundary,
+      isCompactSummary: true,
+      isVisibleInTranscriptOnly: true,
+    })
+    if (last !== null)
+      builder.attachment(
+        { type: 'todo', content: textFrom(choices), context: 'post-compact' },
+        { uuid: last },
+      )
+  })
+}
+
+function listUuids(records: readonly KnownRecord[]): readonly string[] {
+  return records
+    .filter((record) => record.type === 'user' || record.type === 'assistant' || record.type === 'attachment')
+    .map((record) => record.uuid)
+}
+
+function findUnanswered(shown: readonly KnownRecord[]): readonly KnownRecord[] {
+  const last = shown.findLastIndex((record) => record.type === 'assistant')
+  return shown.slice(last + 1).filter(isPrompt)
+}
+
+export function clearSession(builder: SessionBuilder, choices: Choices): void {
+  const shown = builder.view.entries.toArray().map((entry) => entry.record)
+  const results = shown.flatMap((record) =>
+    record.type === 'user' ? blocksOf(record.message.content).filter(isToolResult) : [],
+  )
+  const calls = shown.flatMap((record) =>
+    record.type === 'assistant' ? blocksOf(record.message.content).filter(isToolUse) : [],
+  )
+  const attachments = shown.filter((record) => record.type === 'attachment')
+  const responses = shown.flatMap((record) => (record.type === 'assistant' ? [record.message.id] : []))
+  const some = <T>(items: readonly T[]): readonly T[] => items.filter(() => choices.oneIn(2))
+  const ids = some(results).map((block) => block.tool_use_id)
+  builder.notice('microcompact_boundary', {
+    content: 'Context microcompacted',
+    microcompactMetadata: {
+      trigger: 'auto',
+      preTokens: 2,
+      tokensSaved: 1,
+      compactedToolIds: ids,
+      clearedAttachmentUUIDs: some(attachments).map((record) => record.uuid),
+      ...(choices.oneIn(4) ? { clearedThinking: some(responses) } : {}),
+      ...(choices.oneIn(2) ? { notes: Object.fromEntries(ids.map((id) => [id, `blob ${id}`])) } : {}),
+      ...(choices.oneIn(3)
+        ? { clearedInputs: some(calls).map((block) => ({ toolUseId: block.id, field: 'content' })) }
+        : {}),
+    },
+  })
+}
+
+/** Mostly of the newest act, at times of one that may not be undone: the fold must accept that too. */
+function undo(builder: SessionBuilder, choices: Choices): void {
+  const { acts } = builder.view
+  const act = choices.oneIn(5) ? acts[0] : acts.at(-1)
+  if (act !== undefined)
+    builder.notice(act.kind === 'compact' ? 'compact_undone' : 'clear_undone', { of: act.uuid })
+}
+
+function keepBooks(builder: SessionBuilder, choices: Choices): void {
+  const target = builder.tip ?? ''
+  const kind = choices.below(3)
+  if (kind === 0) builder.notice('pin', { pin: { target, pinned: !choices.oneIn(3) } })
+  else if (kind === 1)
+    builder.notice('epoch', { epoch: { sections: [], tools: [], model: 'model-a', parameters: {} } })
+  else builder.notice('delta', { delta: { sections: { environment: textFrom(choices) } } })
+}
+
+/** Lines of other conversations, of unknown kinds, and copies. */
+function others(builder: SessionBuilder, choices: Choices): void {
+  const kind = choices.below(4)
+  if (kind === 0) builder.user('to the subagent', { isSidechain: true })
+  else if (kind === 1) builder.foreign({ type: 'file-history-snapshot' })
+  else if (kind === 2)
+    builder.foreign({ type: 'something-new', uuid: builder.id('x'), parentUuid: builder.tip })
+  else builder.foreign(builder.records[choices.below(builder.records.length)] as SessionRecord)
+}
+
+/** A result of a call that already has one, or that is no longer on the branch. */
+function lateAnswer(builder: SessionBuilder, choices: Choices): void {
+  const calls = builder.records.flatMap((record) =>
+    record.type === 'assistant'
+      ? blocksOf((record as KnownRecord & { type: 'assistant' }).message.content).filter(isToolUse)
+      : [],
+  )
+  const call = calls[choices.below(calls.length)]
+  if (call === undefined) return
+  // Sometimes a call id is used a second time.
+  if (choices.oneIn(6)) builder.assistant(builder.id('msg'), [call])
+  builder.result(call.id, textFrom(choices))
+}

@@ -1,0 +1,29 @@
+/** A machine whose processes start and end on command, for code that asks whether the owner of a lock still runs. */
+import type { Processes, ProcessMark } from '../platform/processes.ts'
+
+export interface FakeMachine {
+  /** Starts a process. It sees the other processes of this machine. */
+  start(): Processes
+  end(process: Processes): void
+  /** Ends them all. */
+  restart(): void
+}
+
+export function createFakeMachine(host = 'wren'): FakeMachine {
+  const running = new Set<number>()
+  let started = 0
+  return {
+    start() {
+      started += 1
+      const own: ProcessMark = { pid: started, host, processStart: String(started), pidSpace: null }
+      running.add(own.pid)
+      return { own, fateOf: (mark) => (mark.host === host ? fateOf(running, mark) : 'unknown') }
+    },
+    end: ({ own }) => running.delete(own.pid),
+    restart: () => running.clear(),
+  }
+}
+
+function fateOf(running: ReadonlySet<number>, { pid }: ProcessMark): 'running' | 'gone' {
+  return running.has(pid) ? 'running' : 'gone'
+}

@@ -117,7 +117,7 @@ export class CacheTalk {
   /** Says something, or answers the calls of the last response, and asks; so many times. */
   async goOn(calls: number, change: Change = {}): Promise<Seen> {
     for (let call = 1; call < calls; call += 1) await this.goOn(1)
-    if (this.last === null) this.told.teller.user('Raise the limits.')
+    if (this.last === null) this.told.builder.user('Raise the limits.')
     else this.answerCalls()
     await this.clock.advance(10_000)
     return this.ask(change)
@@ -126,7 +126,7 @@ export class CacheTalk {
   answerCalls(): void {
     for (const { id, name, input } of callsIn(this.last?.content ?? [])) {
       const { content } = this.coder.toolResult({ id, name, input })
-      this.told.teller.result(id, String(content))
+      this.told.builder.result(id, String(content))
     }
   }
 

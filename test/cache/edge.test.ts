@@ -10,7 +10,7 @@ const STORY = 'Here is the whole story. '.repeat(2_000)
 /** A long session: a prompt of 12,500 tokens, thirty calls, twenty results cleared, ten calls more. */
 async function long(options: CacheTalkOptions): Promise<CacheTalk> {
   const talk = new CacheTalk(options)
-  talk.told.teller.user(STORY)
+  talk.told.builder.user(STORY)
   await talk.goOn(30)
   talk.told.clear(talk.told.clearable.slice(0, 20))
   await talk.goOn(10)
@@ -73,7 +73,7 @@ describe('a session with a clearing every eight calls', () => {
   it('costs less with the edge marker than without, and reads what is foreseen', async () => {
     const bill = async (clears: boolean): Promise<number> => {
       const talk = new CacheTalk({ clears })
-      talk.told.teller.user(STORY)
+      talk.told.builder.user(STORY)
       let dollars = 0
       for (let round = 0; round < 6; round += 1) {
         for (let call = 0; call < 8; call += 1) {

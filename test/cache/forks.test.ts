@@ -80,7 +80,7 @@ const PARENTS: readonly Parent[] = [
   {
     name: 'with an image',
     befall: ({ told }) => {
-      told.teller.user([{ type: 'text', text: 'See here.' }, IMAGE])
+      told.builder.user([{ type: 'text', text: 'See here.' }, IMAGE])
     },
   },
   {

@@ -338,6 +338,6 @@ function notes(count: number): readonly Block[] {
 
 function saying(content: readonly Block[]): (talk: CacheTalk) => void {
   return ({ told }) => {
-    told.teller.user(content)
+    told.builder.user(content)
   }
 }

@@ -38,7 +38,7 @@ const QUIET: readonly Quiet[] = [
   {
     name: 'a turn wider than the look-back, with its lagging marker',
     befall: ({ told }) => {
-      told.teller.user(Array.from({ length: 24 }, (_, index) => ({ type: 'text', text: `Note ${index}.` })))
+      told.builder.user(Array.from({ length: 24 }, (_, index) => ({ type: 'text', text: `Note ${index}.` })))
     },
   },
 ]
@@ -112,9 +112,9 @@ describe('no break', () => {
 
   it('is a rewind: what it goes back to is read', async () => {
     const { talk } = await begun()
-    const prompt = talk.told.teller.user('One way.')
+    const prompt = talk.told.builder.user('One way.')
     const { usage: before } = await next(talk)
-    talk.told.teller.user('Another way.', { parentUuid: prompt.parentUuid })
+    talk.told.builder.user('Another way.', { parentUuid: prompt.parentUuid })
     const { outcome, usage } = await next(talk)
     expect([outcome.kind, readIn(usage)]).toEqual(['read', readIn(before)])
   })

@@ -34,7 +34,7 @@ import {
   type Told,
   type Usage,
 } from '@tidemark/core'
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 
 export interface ToldSideOptions {
   readonly profile: Profile
@@ -57,7 +57,7 @@ const MARKERS = createPolicy({}).cache.markers
 const WORDS = 'Keep to the rules of the house, and say what you did. '
 
 export class ToldSide {
-  readonly teller: Teller = new Teller('cache')
+  readonly builder: SessionBuilder = new SessionBuilder('cache')
   readonly #options: ToldSideOptions
   present: Present
   changes: readonly PrefixChange[] = []
@@ -75,7 +75,7 @@ export class ToldSide {
 
   get flat(): Flat {
     this.#advance()
-    return this.#flat ?? flatten(this.teller.view)
+    return this.#flat ?? flatten(this.builder.view)
   }
 
   /** The request that would go out now, with what `ask` changes of it. */
@@ -83,7 +83,7 @@ export class ToldSide {
     const standing = this.#settled()
     const { profile, clears, ttl } = this.#options
     const flat = this.flat
-    const { rewrittenAt } = this.teller.view
+    const { rewrittenAt } = this.builder.view
     const isAnswered = this.#answeredAt > rewrittenAt
     this.#edge = holdEdge(this.#edge, {
       firstClearable: this.clearable[0] ?? null,
@@ -106,15 +106,15 @@ export class ToldSide {
   }
 
   respond({ content, usage }: { readonly content: readonly Block[]; readonly usage: Usage }): void {
-    const id = this.teller.id('msg')
+    const id = this.builder.id('msg')
     const message = { id, role: 'assistant' as const, model: this.present.model, content, usage }
-    this.teller.assistant(id, content, { message })
-    this.#answeredAt = this.teller.session.tip
+    this.builder.assistant(id, content, { message })
+    this.#answeredAt = this.builder.session.tip
   }
 
   /** Calls whose results can still be cleared, oldest first: all but the newest three and the stubs. */
   get clearable(): readonly string[] {
-    const ids = this.teller.view.entries.toArray().flatMap(({ record, cleared }) => {
+    const ids = this.builder.view.entries.toArray().flatMap(({ record, cleared }) => {
       if (record.type !== 'user') return []
       const results = blocksOf(record.message.content).filter(isToolResult)
       const gone = new Set(cleared?.results.map(({ id }) => id))
@@ -127,33 +127,33 @@ export class ToldSide {
   clear(compactedToolIds: readonly string[]): void {
     const figures = { trigger: 'auto', way: 'budget', preTokens: 0, tokensSaved: 0 } as const
     const microcompactMetadata = { ...figures, compactedToolIds, clearedAttachmentUUIDs: [] }
-    this.teller.notice('microcompact_boundary', { microcompactMetadata })
+    this.builder.notice('microcompact_boundary', { microcompactMetadata })
   }
 
   /** Tier 1 by the provider: the results are deleted from the prefix it has cached. */
   delete(references: readonly string[]): void {
     const edits = references.map((reference) => ({ type: 'delete', cache_reference: reference }))
-    this.teller.user([{ type: 'cache_edits', edits }], { isMeta: true })
+    this.builder.user([{ type: 'cache_edits', edits }], { isMeta: true })
   }
 
   /** Tier 2 at work: a summary in place of all. */
   compact(): void {
-    const { teller } = this
-    teller.batch(() => {
-      const uuid = teller.id('boundary')
+    const { builder } = this
+    builder.batch(() => {
+      const uuid = builder.id('boundary')
       const compactMetadata = { trigger: 'auto' as const, preTokens: 1 }
-      teller.notice('compact_boundary', {
+      builder.notice('compact_boundary', {
         uuid,
         parentUuid: null,
-        logicalParentUuid: teller.tip,
+        logicalParentUuid: builder.tip,
         compactMetadata,
       })
-      teller.user(`Summary: ${WORDS.repeat(40)}`, { parentUuid: uuid, isCompactSummary: true })
+      builder.user(`Summary: ${WORDS.repeat(40)}`, { parentUuid: uuid, isCompactSummary: true })
     })
   }
 
   #advance(): void {
-    const { session, view } = this.teller
+    const { session, view } = this.builder
     this.#told = advanceTold(this.#told, session, view)
     this.#flat = flatten(view, this.#flat)
   }
@@ -180,11 +180,11 @@ export class ToldSide {
   }
 
   #append(records: readonly RecordBody[]): void {
-    this.teller.batch(() => {
+    this.builder.batch(() => {
       for (const record of records) {
-        if (record.type === 'attachment') this.teller.attachment(record.attachment, { isMeta: true })
-        else if (record.type === 'user') this.teller.system(record.message.content)
-        else this.teller.notice(record.subtype ?? '', { ...record })
+        if (record.type === 'attachment') this.builder.attachment(record.attachment, { isMeta: true })
+        else if (record.type === 'user') this.builder.system(record.message.content)
+        else this.builder.notice(record.subtype ?? '', { ...record })
       }
     })
     this.#advance()

@@ -3,8 +3,8 @@
  * simulator, which does it. The two are written independently, from the same facts.
  */
 import { endsTurn, flatMessagesOf, flatten } from '@tidemark/core'
+import { Choices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, generateSession } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { stripFinished } from '../src/context/context-edits.ts'
 import { isThinking, type MessageParam, type Piece, piecesOf } from '../src/protocol/api.ts'
@@ -33,8 +33,8 @@ describe('a finished turn', () => {
     const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
     fc.assert(
       fc.property(numbers, fc.nat(3), (choices, every) => {
-        const { teller } = generateSession(new Choices(choices))
-        const messages = flatMessagesOf(flatten(teller.view)).map(({ message }, at): MessageParam => {
+        const { builder } = generateSession(new Choices(choices))
+        const messages = flatMessagesOf(flatten(builder.view)).map(({ message }, at): MessageParam => {
           const { role, content } = message
           if (role !== 'assistant' || typeof content === 'string' || at % 4 === every)
             return { role, content }

@@ -61,7 +61,10 @@ export function read(records: readonly SessionRecord[]): ReadLog['records'] {
   return records.map((record, index) => ({ record, line: index + 1 }))
 }
 
-export function createLog(builder: SessionBuilder, { format = 'claude-code', agents = [] }: Given = {}): ReadLog {
+export function createLog(
+  builder: SessionBuilder,
+  { format = 'claude-code', agents = [] }: Given = {},
+): ReadLog {
   const records = read(builder.records)
   const file = {
     ok: true,

@@ -14,11 +14,11 @@ import {
 const CONTEXT = 1_000_000
 
 function temperatureOf(conversation: Conversation, ttl: string | null = '5m'): CacheTemperature {
-  const { lineage, previous, teller, now } = conversation
+  const { lineage, previous, builder, now } = conversation
   return cacheTemperature({
     lineage,
     sent: previous ?? null,
-    flat: flatten(teller.view),
+    flat: flatten(builder.view),
     profile: PROFILE,
     policy: POLICY.clear,
     ttl,
@@ -30,22 +30,22 @@ function temperatureOf(conversation: Conversation, ttl: string | null = '5m'): C
 /** So many turns, each with a read; the ids of the reads. */
 function talked(turns: number): { readonly conversation: Conversation; readonly ids: readonly string[] } {
   const conversation = new Conversation()
-  const { teller } = conversation
-  teller.user('begin')
+  const { builder } = conversation
+  builder.user('begin')
   const ids = Array.from({ length: turns }, () => {
     conversation.ask()
-    const id = teller.id('call')
+    const id = builder.id('call')
     conversation.answer([
       { type: 'text', text: 'let me look' },
       { type: 'tool_use', id, name: 'Read', input: { file_path: `/${id}` } },
     ])
-    teller.result(id, `text of ${id} `.repeat(30))
+    builder.result(id, `text of ${id} `.repeat(30))
     conversation.now += 30_000
     return id
   })
   conversation.ask()
   conversation.answer([{ type: 'text', text: 'done' }])
-  teller.user('go on')
+  builder.user('go on')
   return { conversation, ids }
 }
 
@@ -84,7 +84,7 @@ describe('the temperature of the cache', () => {
         // All that the last request left in the cache, and nothing of what has come since.
         const left = tokensLeft(conversation)
         const foreseen = left - tokensBehind({ toolUseId: first, part: 'result' })
-        conversation.teller.notice('microcompact_boundary', {
+        conversation.builder.notice('microcompact_boundary', {
           microcompactMetadata: {
             trigger: 'auto',
             preTokens: 2,

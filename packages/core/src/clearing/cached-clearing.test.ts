@@ -54,12 +54,12 @@ describe('cached', () => {
     const situation = new Situation()
     situation.reads(12, 1_000)
     situation.say()
-    const before = JSON.stringify(situation.teller.view.entries.toArray())
+    const before = JSON.stringify(situation.builder.view.entries.toArray())
     const first = proposeCached(situation.question({ cache: warm() })).proposal
     if (first === null) throw new Error('nothing to delete')
     situation.clear(first.metadata)
     // The messages stay as they are.
-    const shown = situation.teller.view.entries.toArray().slice(0, -1)
+    const shown = situation.builder.view.entries.toArray().slice(0, -1)
     expect(JSON.stringify(shown)).toBe(before)
     expect(situation.register.active).toEqual({ count: 5, tokens: 5_000 })
     expect(deleted(situation.register)).toEqual([7_000, 7_000])
@@ -104,7 +104,7 @@ describe('cached', () => {
     expect(dropDeletions(situation.register, true)).toBeNull()
     const dropped = dropDeletions(situation.register, false)
     expect(dropped).toEqual({ subtype: 'cache_edits_dropped' })
-    situation.teller.notice(dropped?.subtype ?? '')
+    situation.builder.notice(dropped?.subtype ?? '')
     const { register } = situation
     expect([register.deletions, register.active, ...deleted(register)]).toEqual([
       [],
@@ -118,17 +118,17 @@ describe('cached', () => {
 
   it('is gone with a compaction', () => {
     const situation = new Situation()
-    const { teller } = situation
+    const { builder } = situation
     situation.reads(12, 1_000)
     situation.say()
     situation.clear(proposeCached(situation.question({ cache: warm() })).proposal?.metadata ?? never())
-    teller.batch(() => {
-      const boundary = teller.notice('compact_boundary', {
+    builder.batch(() => {
+      const boundary = builder.notice('compact_boundary', {
         parentUuid: null,
-        logicalParentUuid: teller.tip,
+        logicalParentUuid: builder.tip,
         compactMetadata: { trigger: 'auto', preTokens: 1 },
       })
-      teller.user('Summary', { parentUuid: boundary.uuid, isCompactSummary: true })
+      builder.user('Summary', { parentUuid: boundary.uuid, isCompactSummary: true })
     })
     expect(situation.register.deletions).toEqual([])
   })

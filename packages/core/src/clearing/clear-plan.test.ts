@@ -57,7 +57,7 @@ const LEADING = createProfile({ thinking: { binding: 'prefix', firstInModes: ['e
 function thinking(): Situation {
   const situation = new Situation()
   situation.reads(3, 10, { thinks: true })
-  situation.teller.user('and now')
+  situation.builder.user('and now')
   situation.reads(2, 10, { thinks: true })
   return situation
 }

@@ -144,21 +144,21 @@ describe('budget', () => {
 
   it('leaves what is pinned, what the model has not seen, and what is not clearable', () => {
     const situation = new Situation()
-    const { teller } = situation
+    const { builder } = situation
     const pinned = situation.read('/pinned', 30_000)
-    const target = teller.records.at(-1)?.uuid ?? ''
+    const target = builder.records.at(-1)?.uuid ?? ''
     situation.call('TodoWrite', { todos: [] }, text(30_000))
     situation.call('Unknown', {}, text(30_000))
     const old = situation.reads(2, 30_000)
-    teller.notice('pin', { pin: { target, pinned: true } })
+    builder.notice('pin', { pin: { target, pinned: true } })
     situation.reads(3, 10)
     // A wide turn that nobody has answered: fifteen results, all of them new.
-    const wide = Array.from({ length: 15 }, () => teller.id('call'))
-    teller.assistant(
+    const wide = Array.from({ length: 15 }, () => builder.id('call'))
+    builder.assistant(
       'wide',
       wide.map((id) => ({ type: 'tool_use', id, name: 'Read', input: { file_path: `/${id}` } })),
     )
-    for (const id of wide) teller.result(id, text(10_000))
+    for (const id of wide) builder.result(id, text(10_000))
     expect(cleared(situation.question())).toEqual(old)
     expect(cleared(situation.question())).not.toContain(pinned)
   })
@@ -237,7 +237,7 @@ describe('budget', () => {
   it('drops memory files that were attached again or overwritten, and the host loads them anew', () => {
     const situation = new Situation()
     const attach = (path: string): string =>
-      situation.teller.attachment({ type: 'nested_memory', path, content: 'rules' }).uuid
+      situation.builder.attachment({ type: 'nested_memory', path, content: 'rules' }).uuid
     const [older, over] = [attach('/a/CLAUDE.md'), attach('/b/CLAUDE.md')]
     attach('/c/CLAUDE.md')
     situation.reads(3, 30_000)

@@ -104,13 +104,13 @@ describe('native', () => {
     expect(edits(spoken).firstKept).toBe(base)
     const wide = new Situation()
     wide.reads(2, 30_000)
-    const { teller } = wide
-    const ids = Array.from({ length: 9 }, () => teller.id('call'))
-    teller.assistant(
+    const { builder } = wide
+    const ids = Array.from({ length: 9 }, () => builder.id('call'))
+    builder.assistant(
       'wide',
       ids.map((id) => ({ type: 'tool_use', id, name: 'Read', input: { file_path: id } })),
     )
-    for (const id of ids) teller.result(id, text(30_000))
+    for (const id of ids) builder.result(id, text(30_000))
     expect(edits(wide).firstKept).toBe(ids[0])
   })
 

@@ -16,7 +16,7 @@ describe('the register', () => {
         call: {
           id: bash,
           tool: 'Bash',
-          uuid: situation.teller.records[1]?.uuid,
+          uuid: situation.builder.records[1]?.uuid,
           place: 1,
           response: 0,
           isClearable: true,
@@ -26,7 +26,7 @@ describe('the register', () => {
           sameness: 'Bash\n{"command":"npm test"}',
           inputs: [],
         },
-        uuid: situation.teller.records[2]?.uuid,
+        uuid: situation.builder.records[2]?.uuid,
         place: 2,
         tokens: 10,
         isError: true,
@@ -44,7 +44,7 @@ describe('the register', () => {
     situation.reads(3, 100)
     const one = situation.register
     const [id] = situation.reads(1, 100)
-    const two = advanceRegister(one, situation.teller.view)
+    const two = advanceRegister(one, situation.builder.view)
     expect(two.results.at(0)).toBe(one.results.at(0))
     expect(two.results.length).toBe(4)
     situation.say()
@@ -55,7 +55,7 @@ describe('the register', () => {
       compactedToolIds: [id ?? ''],
       clearedAttachmentUUIDs: [],
     })
-    const three = advanceRegister(two, situation.teller.view)
+    const three = advanceRegister(two, situation.builder.view)
     expect(three).toEqual(situation.register)
     expect([three.active, three.fresh]).toEqual([
       { count: 3, tokens: 300 },
@@ -65,25 +65,25 @@ describe('the register', () => {
 
   it('leaves out answers that come too late, come twice, or answer nobody', () => {
     const situation = new Situation()
-    const { teller } = situation
-    teller.assistant('m', [
+    const { builder } = situation
+    builder.assistant('m', [
       { type: 'tool_use', id: 'a', name: 'Read', input: {} },
       { type: 'tool_use', id: 'b', name: 'Read', input: {} },
     ])
-    teller.result('a', text(10))
-    teller.result('a', text(10))
-    teller.result('stray', text(10))
+    builder.result('a', text(10))
+    builder.result('a', text(10))
+    builder.result('stray', text(10))
     situation.say()
-    teller.result('b', text(10))
+    builder.result('b', text(10))
     expect(situation.register.results.toArray().map(({ call }) => call.id)).toEqual(['a'])
   })
 
   it('takes results between the records of one response for answers to it', () => {
     const situation = new Situation()
-    const { teller } = situation
+    const { builder } = situation
     for (const id of ['a', 'b']) {
-      teller.assistant('m', [{ type: 'tool_use', id, name: 'Read', input: { file_path: id } }])
-      teller.result(id, text(100))
+      builder.assistant('m', [{ type: 'tool_use', id, name: 'Read', input: { file_path: id } }])
+      builder.result(id, text(100))
     }
     const stub = stubOf('c', NOWHERE)
     const free = () => candidatesOf({ register: situation.register, pins: [], keep: 0, stub }).length
@@ -96,11 +96,11 @@ describe('the register', () => {
 
   it('takes a result that was put aside on arrival for a part, and promises no blob that nobody can read', () => {
     const situation = new Situation()
-    const { teller } = situation
+    const { builder } = situation
     const older = situation.read('/a', 30_000)
-    teller.assistant('m', [{ type: 'tool_use', id: 'big', name: 'Read', input: { file_path: '/a' } }])
+    builder.assistant('m', [{ type: 'tool_use', id: 'big', name: 'Read', input: { file_path: '/a' } }])
     const spilled = [{ toolUseId: 'big', part: null, blob: 'b7', holds: 'text' as const, bytes: 9 }]
-    teller.result('big', text(30_000), { spilled })
+    builder.result('big', text(30_000), { spilled })
     situation.reads(3, 10_000)
     situation.say()
     const { register } = situation

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { registerRules } from '../clearing/tool-result-index.ts'
 import { List } from '../log/append-list.ts'
@@ -12,17 +12,17 @@ describe('what left the view', () => {
     const { estimate, clear } = DEFAULT_POLICY
     const estimator = createEstimator(fixedRule(estimate))
     const rules = registerRules({ estimator, policy: clear, largeInput: 1_000 })
-    const teller = new Teller('told')
-    teller.user('go')
+    const builder = new SessionBuilder('told')
+    builder.user('go')
     for (const [id, path] of [
       ['c1', '/a'],
       ['c2', '/b'],
       ['c3', '/a'],
     ] as const) {
-      teller.assistant(`m-${id}`, [{ type: 'tool_use', id, name: 'Read', input: { file_path: path } }])
-      teller.result(id, 'text')
+      builder.assistant(`m-${id}`, [{ type: 'tool_use', id, name: 'Read', input: { file_path: path } }])
+      builder.result(id, 'text')
     }
-    const { entries } = teller.view
+    const { entries } = builder.view
     expect(releasedBy(entries, List.of(entries.toArray(5)), rules)).toEqual({
       toolUseIds: ['c1', 'c2'],
       filePaths: ['/b'],
@@ -33,16 +33,16 @@ describe('what left the view', () => {
     const { estimate, clear } = DEFAULT_POLICY
     const estimator = createEstimator(fixedRule(estimate))
     const rules = registerRules({ estimator, policy: clear, largeInput: 1_000 })
-    const teller = new Teller('told')
-    teller.user('go')
+    const builder = new SessionBuilder('told')
+    builder.user('go')
     for (const [id, input] of [
       ['c1', { file_path: '/a' }],
       ['c2', { file_path: '/a', offset: 10, limit: 5 }],
     ] as const) {
-      teller.assistant(`m-${id}`, [{ type: 'tool_use', id, name: 'Read', input }])
-      teller.result(id, 'text')
+      builder.assistant(`m-${id}`, [{ type: 'tool_use', id, name: 'Read', input }])
+      builder.result(id, 'text')
     }
-    const { entries } = teller.view
+    const { entries } = builder.view
     expect(releasedBy(entries, List.of(entries.toArray(3)), rules)).toEqual({
       toolUseIds: ['c1'],
       filePaths: ['/a'],

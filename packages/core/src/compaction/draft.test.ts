@@ -1,4 +1,4 @@
-import { createCountingIds, Teller } from 'tidemark/testing'
+import { createCountingIds, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { RecordBody } from '../request/prefix-updates.ts'
 import { type CompactionParts, compactionRecords } from './draft.ts'
@@ -67,14 +67,14 @@ describe('the records of a compaction', () => {
   })
 
   it('make a view in which what is unanswered comes last', () => {
-    const teller = new Teller('told')
-    teller.user('asked', { uuid: 'u' })
-    teller.batch(() => {
+    const builder = new SessionBuilder('told')
+    builder.user('asked', { uuid: 'u' })
+    builder.batch(() => {
       for (const record of made({ behind: ['u'], carried: [note('a')] }))
-        teller.notice('x', record as unknown as Record<string, never>)
+        builder.notice('x', record as unknown as Record<string, never>)
     })
     expect(
-      teller.view.entries
+      builder.view.entries
         .toArray()
         .map(({ record }) => record.uuid)
         .at(-1),

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { roomy } from '../../test/engine/roomy.ts'
 import type { Deadlines, Model } from '../engine/ports.ts'
@@ -121,15 +121,15 @@ describe('a model that is bounded', () => {
   })
 })
 
-function toldChainContext(usage: { input_tokens: number; output_tokens: number } | null): Teller {
-  const teller = new Teller('told')
-  teller.user('go')
-  teller.assistant('m-1', [{ type: 'tool_use', id: 'c-1', name: 'Read', input: {} }])
-  teller.result('c-1', 'abc '.repeat(500))
+function toldChainContext(usage: { input_tokens: number; output_tokens: number } | null): SessionBuilder {
+  const builder = new SessionBuilder('told')
+  builder.user('go')
+  builder.assistant('m-1', [{ type: 'tool_use', id: 'c-1', name: 'Read', input: {} }])
+  builder.result('c-1', 'abc '.repeat(500))
   const content = [{ type: 'text', text: 'read' }]
   const message = { id: 'm-2', role: 'assistant' as const, model: 'model-a', content }
-  teller.assistant('m-2', content, usage === null ? {} : { message: { ...message, usage } })
-  teller.notice('microcompact_boundary', {
+  builder.assistant('m-2', content, usage === null ? {} : { message: { ...message, usage } })
+  builder.notice('microcompact_boundary', {
     microcompactMetadata: {
       trigger: 'auto',
       way: 'native',
@@ -139,7 +139,7 @@ function toldChainContext(usage: { input_tokens: number; output_tokens: number }
       clearedAttachmentUUIDs: [],
     },
   })
-  return teller
+  return builder
 }
 
 describe('what the chain of asking is told', () => {

@@ -1,25 +1,25 @@
+import { Choices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, generateSession, Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { blocksOf, isToolResult, isToolUse } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { cutAtOrBefore, legalCuts, roundsOf } from './cut-points.ts'
 
 const call = (id: string) => ({ type: 'tool_use', id, name: 'Read', input: {} })
-const recordsOf = (teller: Teller): readonly KnownRecord[] =>
-  teller.view.entries.toArray().map((entry) => entry.record)
+const recordsOf = (builder: SessionBuilder): readonly KnownRecord[] =>
+  builder.view.entries.toArray().map((entry) => entry.record)
 
 function told(): readonly KnownRecord[] {
-  const teller = new Teller()
-  teller.user('go')
-  teller.assistant('m1', [call('c1')])
-  teller.assistant('m1', [call('c2')])
-  teller.result('c2', 'two')
-  teller.result('c1', 'one')
-  teller.assistant('m2', 'done')
-  teller.user('next')
-  teller.assistant('m3', [call('c3')])
-  return recordsOf(teller)
+  const builder = new SessionBuilder()
+  builder.user('go')
+  builder.assistant('m1', [call('c1')])
+  builder.assistant('m1', [call('c2')])
+  builder.result('c2', 'two')
+  builder.result('c1', 'one')
+  builder.assistant('m2', 'done')
+  builder.user('next')
+  builder.assistant('m3', [call('c3')])
+  return recordsOf(builder)
 }
 
 describe('legal cuts', () => {
@@ -37,18 +37,18 @@ describe('legal cuts', () => {
   })
 
   it('count notices and attachments to the round before them', () => {
-    const teller = new Teller()
-    teller.user('go')
-    teller.notice('turn_duration')
-    teller.assistant('m1', 'done')
-    teller.attachment({ type: 'todo', content: 'x' })
-    expect(roundsOf(recordsOf(teller)).map((round) => round.length)).toEqual([2, 2])
+    const builder = new SessionBuilder()
+    builder.user('go')
+    builder.notice('turn_duration')
+    builder.assistant('m1', 'done')
+    builder.attachment({ type: 'todo', content: 'x' })
+    expect(roundsOf(recordsOf(builder)).map((round) => round.length)).toEqual([2, 2])
   })
 
   it('hold on generated sessions', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200 }), (numbers) => {
-        const records = recordsOf(generateSession(new Choices(numbers)).teller)
+        const records = recordsOf(generateSession(new Choices(numbers)).builder)
         expect(roundsOf(records).flat()).toEqual(records)
         for (const cut of legalCuts(records)) expect(tiesAcross(records, cut)).toEqual([])
       }),

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { FIRST_PROMPT_TEXT, flatMessagesOf, flatten, messagesOf, repairsOf } from './flatten.ts'
@@ -11,7 +11,7 @@ const thought: Block = { type: 'thinking', thinking: 'hm', signature: 's' }
 
 interface Case {
   readonly name: string
-  readonly tell: (teller: Teller) => void
+  readonly tell: (builder: SessionBuilder) => void
   readonly messages: readonly unknown[]
   readonly repairs?: readonly string[]
 }
@@ -19,13 +19,13 @@ interface Case {
 const cases: readonly Case[] = [
   {
     name: 'one response stored block by block, with the results of parallel calls between',
-    tell: (teller) => {
-      teller.user('go')
-      for (const block of [thought, text('let me look'), call('c1')]) teller.assistant('m1', [block])
-      teller.result('c1', 'c1')
-      teller.attachment({ type: 'hook_context', content: 'note' })
-      teller.assistant('m1', [call('c2')])
-      teller.result('c2', 'c2')
+    tell: (builder) => {
+      builder.user('go')
+      for (const block of [thought, text('let me look'), call('c1')]) builder.assistant('m1', [block])
+      builder.result('c1', 'c1')
+      builder.attachment({ type: 'hook_context', content: 'note' })
+      builder.assistant('m1', [call('c2')])
+      builder.result('c2', 'c2')
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -42,12 +42,12 @@ const cases: readonly Case[] = [
   },
   {
     name: 'user records join the user message before them, results first',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', [call('c1')])
-      teller.user('wait')
-      teller.result('c1', 'c1')
-      teller.user([text('now')])
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', [call('c1')])
+      builder.user('wait')
+      builder.result('c1', 'c1')
+      builder.user([text('now')])
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -57,11 +57,11 @@ const cases: readonly Case[] = [
   },
   {
     name: 'the rest of a response does not reach back over a prompt',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', 'a')
-      teller.user('hey')
-      teller.assistant('m1', 'b')
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', 'a')
+      builder.user('hey')
+      builder.assistant('m1', 'b')
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -72,12 +72,12 @@ const cases: readonly Case[] = [
   },
   {
     name: 'a call without answer is completed, an answer that comes too late is left out',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', [call('c1'), call('c2')])
-      teller.result('c2', 'c2')
-      teller.assistant('m2', 'on I go')
-      teller.result('c1', 'late')
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', [call('c1'), call('c2')])
+      builder.result('c2', 'c2')
+      builder.assistant('m2', 'on I go')
+      builder.result('c1', 'late')
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -89,14 +89,14 @@ const cases: readonly Case[] = [
   },
   {
     name: 'orphans, second answers and used-up ids are left out',
-    tell: (teller) => {
-      teller.result('nobody', 'x')
-      teller.user('go')
-      teller.assistant('m1', [call('c1')])
-      teller.result('c1', 'c1')
-      teller.result('c1', 'again')
-      teller.assistant('m2', [call('c1'), text('twice')])
-      teller.result('c1', 'third')
+    tell: (builder) => {
+      builder.result('nobody', 'x')
+      builder.user('go')
+      builder.assistant('m1', [call('c1')])
+      builder.result('c1', 'c1')
+      builder.result('c1', 'again')
+      builder.assistant('m2', [call('c1'), text('twice')])
+      builder.result('c1', 'third')
     },
     messages: [
       { role: 'user', content: [text('go')] },
@@ -108,11 +108,11 @@ const cases: readonly Case[] = [
   },
   {
     name: 'responses in a row are one turn to a provider: their answers come behind the last',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', [call('c1')])
-      teller.assistant('m2', [call('c2')])
-      teller.user([result('c1'), result('c2')])
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', [call('c1')])
+      builder.assistant('m2', [call('c2')])
+      builder.user([result('c1'), result('c2')])
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -123,9 +123,9 @@ const cases: readonly Case[] = [
   },
   {
     name: 'a system message that only says how hard to think',
-    tell: (teller) => {
-      teller.user('go')
-      teller.system([], { message: { role: 'system', content: [], output_config: { effort: 'low' } } })
+    tell: (builder) => {
+      builder.user('go')
+      builder.system([], { message: { role: 'system', content: [], output_config: { effort: 'low' } } })
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -134,38 +134,38 @@ const cases: readonly Case[] = [
   },
   {
     name: 'a response that says nothing does not part two user messages',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', ' ')
-      teller.user('on')
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', ' ')
+      builder.user('on')
     },
     messages: [{ role: 'user', content: [text('go'), text('on')] }],
     repairs: ['blank-text'],
   },
   {
     name: 'words that happen to be ours are the person’s all the same',
-    tell: (teller) => {
-      teller.user(FIRST_PROMPT_TEXT)
+    tell: (builder) => {
+      builder.user(FIRST_PROMPT_TEXT)
     },
     messages: [{ role: 'user', content: FIRST_PROMPT_TEXT }],
   },
   {
     name: 'what is for the screen does not reach the model; what is hidden from the screen does',
-    tell: (teller) => {
-      teller.user('go', { isMeta: true })
-      teller.attachment({ type: 'file', path: '/a', content: 'x' }, { isScreenOnly: true })
-      teller.notice('turn_duration')
+    tell: (builder) => {
+      builder.user('go', { isMeta: true })
+      builder.attachment({ type: 'file', path: '/a', content: 'x' }, { isScreenOnly: true })
+      builder.notice('turn_duration')
       const error = { id: 'e', role: 'assistant' as const, model: '<synthetic>', content: 'API error' }
-      teller.assistant('e', 'API error', { isApiErrorMessage: true, message: error })
-      teller.user('more', { isVisibleInTranscriptOnly: true })
+      builder.assistant('e', 'API error', { isApiErrorMessage: true, message: error })
+      builder.user('more', { isVisibleInTranscriptOnly: true })
     },
     messages: [{ role: 'user', content: [text('go'), text('more')] }],
   },
   {
     name: 'an error that a real model wrote is a response like any other',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', 'I failed', { isApiErrorMessage: true })
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', 'I failed', { isApiErrorMessage: true })
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -174,11 +174,11 @@ const cases: readonly Case[] = [
   },
   {
     name: 'thinking alone does not end a request, and stays where more follows',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', [thought])
-      teller.user('and?')
-      teller.assistant('m2', [thought])
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', [thought])
+      builder.user('and?')
+      builder.assistant('m2', [thought])
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -189,10 +189,10 @@ const cases: readonly Case[] = [
   },
   {
     name: 'thinking that a next response was given without stays out',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', [{ type: 'redacted_thinking', data: 'x' }])
-      teller.assistant('m2', 'answer')
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', [{ type: 'redacted_thinking', data: 'x' }])
+      builder.assistant('m2', 'answer')
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -202,13 +202,13 @@ const cases: readonly Case[] = [
   },
   {
     name: 'blank text goes, and a message of nothing else with it',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', [text(' \n'), call('c1'), call('c2')])
-      teller.result('c1', 'c1')
-      teller.result('c2', [text(''), text('x')])
-      teller.assistant('m2', '  ')
-      teller.user('')
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', [text(' \n'), call('c1'), call('c2')])
+      builder.result('c1', 'c1')
+      builder.result('c2', [text(''), text('x')])
+      builder.assistant('m2', '  ')
+      builder.user('')
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -219,8 +219,8 @@ const cases: readonly Case[] = [
   },
   {
     name: 'a conversation that begins with the model gets a first message',
-    tell: (teller) => {
-      teller.assistant('m1', 'as I said')
+    tell: (builder) => {
+      builder.assistant('m1', 'as I said')
     },
     messages: [
       { role: 'user', content: [text(FIRST_PROMPT_TEXT)] },
@@ -230,9 +230,9 @@ const cases: readonly Case[] = [
   },
   {
     name: 'a provider’s own summary may come first',
-    tell: (teller) => {
-      teller.assistant('m1', [{ type: 'compaction', content: 'so far', signature: 's' }])
-      teller.assistant('m2', 'kept')
+    tell: (builder) => {
+      builder.assistant('m1', [{ type: 'compaction', content: 'so far', signature: 's' }])
+      builder.assistant('m2', 'kept')
     },
     messages: [
       { role: 'assistant', content: [{ type: 'compaction', content: 'so far', signature: 's' }] },
@@ -241,11 +241,11 @@ const cases: readonly Case[] = [
   },
   {
     name: 'a system message keeps its fields and never parts a call from its answer',
-    tell: (teller) => {
-      teller.user('go')
-      teller.assistant('m1', [call('c1')])
-      teller.system('be brief', { message: { role: 'system', content: 'be brief', clear_at: 'never' } })
-      teller.result('c1', 'c1')
+    tell: (builder) => {
+      builder.user('go')
+      builder.assistant('m1', [call('c1')])
+      builder.system('be brief', { message: { role: 'system', content: 'be brief', clear_at: 'never' } })
+      builder.result('c1', 'c1')
     },
     messages: [
       { role: 'user', content: 'go' },
@@ -258,22 +258,22 @@ const cases: readonly Case[] = [
 
 describe('flatten', () => {
   it.each(cases)('$name', ({ tell, messages, repairs = [] }) => {
-    const teller = new Teller()
-    tell(teller)
-    const flat = flatten(teller.view)
+    const builder = new SessionBuilder()
+    tell(builder)
+    const flat = flatten(builder.view)
     expect(messagesOf(flat)).toEqual(messages)
     expect(repairsOf(flat).map((repair) => repair.kind)).toEqual(repairs)
   })
 
   it('knows for each block which record it comes from, and the exact text where that counts', () => {
-    const teller = new Teller()
-    teller.user('go', { uuid: 'p1' })
+    const builder = new SessionBuilder()
+    builder.user('go', { uuid: 'p1' })
     const rawBlocks = [
       { index: 0, text: '{"type":"tool_use","id":"c1","name":"Read","input":{"b":1,"1":2}}' },
     ]
-    teller.assistant('m1', [{ ...call('c1'), input: { b: 1, 1: 2 } }], { uuid: 'a1', rawBlocks })
-    teller.result('c1', 'c1', { uuid: 'r1' })
-    const flat = flatMessagesOf(flatten(teller.view))
+    builder.assistant('m1', [{ ...call('c1'), input: { b: 1, 1: 2 } }], { uuid: 'a1', rawBlocks })
+    builder.result('c1', 'c1', { uuid: 'r1' })
+    const flat = flatMessagesOf(flatten(builder.view))
     expect(flat.map((message) => message.origins)).toEqual([['p1'], ['a1'], ['r1']])
     expect(flat.map((message) => message.raw)).toEqual([
       undefined,
@@ -288,30 +288,30 @@ describe('server tools', () => {
   const found: Block = { type: 'web_search_tool_result', tool_use_id: 's1', content: [] }
 
   it('a call that waits goes out as it is, also behind the answer to another tool', () => {
-    const teller = new Teller()
-    teller.user('go')
-    teller.assistant('m1', [search, call('c1')])
-    teller.result('c1', 'c1')
+    const builder = new SessionBuilder()
+    builder.user('go')
+    builder.assistant('m1', [search, call('c1')])
+    builder.result('c1', 'c1')
     const waiting = [
       { role: 'user', content: 'go' },
       { role: 'assistant', content: [search, call('c1')] },
       { role: 'user', content: [result('c1')] },
     ]
-    expect(messagesOf(flatten(teller.view))).toEqual(waiting)
-    teller.assistant('m2', [found, text('here')])
-    expect(messagesOf(flatten(teller.view))).toEqual([
+    expect(messagesOf(flatten(builder.view))).toEqual(waiting)
+    builder.assistant('m2', [found, text('here')])
+    expect(messagesOf(flatten(builder.view))).toEqual([
       ...waiting,
       { role: 'assistant', content: [found, text('here')] },
     ])
   })
 
   it('a call the person did not wait for goes, and so does an answer without its call', () => {
-    const teller = new Teller()
-    teller.user('go')
-    teller.assistant('m1', [search, text('searching')])
-    teller.user('never mind')
-    teller.assistant('m2', [{ ...found, tool_use_id: 'other' }, text('fine')])
-    const flat = flatten(teller.view)
+    const builder = new SessionBuilder()
+    builder.user('go')
+    builder.assistant('m1', [search, text('searching')])
+    builder.user('never mind')
+    builder.assistant('m2', [{ ...found, tool_use_id: 'other' }, text('fine')])
+    const flat = flatten(builder.view)
     expect(messagesOf(flat).map((message) => message.content)).toEqual([
       'go',
       [text('searching')],
@@ -324,10 +324,10 @@ describe('server tools', () => {
 
 describe('clearings', () => {
   it('of all that a first record said leave a conversation that still begins with a user message', () => {
-    const teller = new Teller()
-    teller.assistant('m1', [thought])
-    teller.assistant('m1', [text('hm')])
-    teller.notice('microcompact_boundary', {
+    const builder = new SessionBuilder()
+    builder.assistant('m1', [thought])
+    builder.assistant('m1', [text('hm')])
+    builder.notice('microcompact_boundary', {
       microcompactMetadata: {
         trigger: 'auto',
         preTokens: 2,
@@ -337,16 +337,16 @@ describe('clearings', () => {
         clearedThinking: ['m1'],
       },
     })
-    expect(messagesOf(flatten(teller.view)).map((message) => message.role)).toEqual(['user', 'assistant'])
+    expect(messagesOf(flatten(builder.view)).map((message) => message.role)).toEqual(['user', 'assistant'])
   })
 
   it('leave a stub that says where the text is, and touch nothing else', () => {
-    const teller = new Teller()
-    teller.user('go')
-    teller.assistant('m1', [thought, { ...call('c1'), input: { path: '/a', content: 'long' } }, call('c2')])
-    teller.user([{ ...result('c1'), is_error: true }, result('c2')])
-    teller.attachment({ type: 'nested_memory', path: '/x', content: 'old' }, { uuid: 't1' })
-    teller.notice('microcompact_boundary', {
+    const builder = new SessionBuilder()
+    builder.user('go')
+    builder.assistant('m1', [thought, { ...call('c1'), input: { path: '/a', content: 'long' } }, call('c2')])
+    builder.user([{ ...result('c1'), is_error: true }, result('c2')])
+    builder.attachment({ type: 'nested_memory', path: '/x', content: 'old' }, { uuid: 't1' })
+    builder.notice('microcompact_boundary', {
       microcompactMetadata: {
         trigger: 'auto',
         preTokens: 2,
@@ -358,8 +358,8 @@ describe('clearings', () => {
         clearedThinking: ['m1'],
       },
     })
-    teller.result('c1', 'not cleared: it came later')
-    expect(messagesOf(flatten(teller.view)).slice(1)).toEqual([
+    builder.result('c1', 'not cleared: it came later')
+    expect(messagesOf(flatten(builder.view)).slice(1)).toEqual([
       {
         role: 'assistant',
         content: [{ ...call('c1'), input: { path: '/a', content: '[Old tool input cleared]' } }, call('c2')],

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { chooseSpan } from '../summary/select-span.ts'
 import { legalCuts } from './cut-points.ts'
@@ -10,7 +10,7 @@ const search = (id: string) => ({ type: 'server_tool_use' as const, id, name: 'w
 const found = (id: string) => ({ type: 'web_search_tool_result' as const, tool_use_id: id, content: [] })
 
 describe('settling, cutting and compacting agree on which calls wait', () => {
-  it.each<[string, (teller: Teller) => void, readonly string[]]>([
+  it.each<[string, (builder: SessionBuilder) => void, readonly string[]]>([
     ['a call without a result', (t) => t.assistant('m1', [call('a')]), ['a']],
     [
       'one of two that has none',
@@ -108,30 +108,30 @@ describe('settling, cutting and compacting agree on which calls wait', () => {
       [],
     ],
   ])('%s', (_, tell, waiting) => {
-    const teller = new Teller()
-    teller.user('one')
-    teller.assistant('m0', 'yes')
-    teller.user('two')
-    tell(teller)
-    const flat = flatten(teller.view)
-    const records = [...teller.view.entries].map(({ record }) => record)
+    const builder = new SessionBuilder()
+    builder.user('one')
+    builder.assistant('m0', 'yes')
+    builder.user('two')
+    tell(builder)
+    const flat = flatten(builder.view)
+    const records = [...builder.view.entries].map(({ record }) => record)
     expect(waitingIds(flat)).toEqual(waiting)
     expect(openCalls(flat).map(({ id }) => id)).toEqual(waiting.filter((id) => id !== 's'))
     expect(legalCuts(records).at(-1) === records.length).toBe(waiting.length === 0)
-    const choice = chooseSpan(teller.view, { form: 'full' })
+    const choice = chooseSpan(builder.view, { form: 'full' })
     expect(choice.ok ? null : choice.reason).toBe(waiting.length === 0 ? null : 'pending-call')
   })
 })
 
 describe('a response that made nothing but a call of an id used before', () => {
   it('keeps its place: what stood on either side of it stays apart', () => {
-    const teller = new Teller()
-    teller.user('look')
-    teller.assistant('m1', [call('c')])
-    teller.result('c', 'text')
-    teller.assistant('m2', [call('c')])
-    teller.user('and now')
-    const messages = messagesOf(flatten(teller.view))
+    const builder = new SessionBuilder()
+    builder.user('look')
+    builder.assistant('m1', [call('c')])
+    builder.result('c', 'text')
+    builder.assistant('m2', [call('c')])
+    builder.user('and now')
+    const messages = messagesOf(flatten(builder.view))
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user'])
     expect(messages[3]?.content).toEqual([{ type: 'text', text: REPEATED_CALL_TEXT }])
   })

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   hasPromptSince,
@@ -9,11 +9,11 @@ import {
   untoldUndoings,
 } from './measure-context.ts'
 
-function undoneOnce(): Teller {
-  const teller = new Teller('told')
-  teller.user('one')
-  teller.assistant('a', 'x')
-  const boundary = teller.notice('microcompact_boundary', {
+function undoneOnce(): SessionBuilder {
+  const builder = new SessionBuilder('told')
+  builder.user('one')
+  builder.assistant('a', 'x')
+  const boundary = builder.notice('microcompact_boundary', {
     microcompactMetadata: {
       trigger: 'auto',
       preTokens: 1,
@@ -22,28 +22,28 @@ function undoneOnce(): Teller {
       clearedAttachmentUUIDs: [],
     },
   })
-  teller.notice('clear_undone', { of: boundary.uuid })
-  return teller
+  builder.notice('clear_undone', { of: boundary.uuid })
+  return builder
 }
 
 describe('an act that was undone', () => {
   it('makes what starts by itself wait for the person, and is told once', () => {
-    const teller = undoneOnce()
-    expect([isWaitingForPrompt(teller.view), undoNotice(untoldUndoings(teller.view))]).toEqual([
+    const builder = undoneOnce()
+    expect([isWaitingForPrompt(builder.view), undoNotice(untoldUndoings(builder.view))]).toEqual([
       true,
       'The clearing of old tool results was undone: the results above are the original ones again.',
     ])
-    teller.attachment({ type: UNDO_NOTICE, content: 'told' })
-    expect(untoldUndoings(teller.view)).toEqual([])
-    teller.user('two')
-    expect(isWaitingForPrompt(teller.view)).toBe(false)
+    builder.attachment({ type: UNDO_NOTICE, content: 'told' })
+    expect(untoldUndoings(builder.view)).toEqual([])
+    builder.user('two')
+    expect(isWaitingForPrompt(builder.view)).toBe(false)
   })
 
   it('is fresh until the model has spoken', () => {
-    const teller = undoneOnce()
-    teller.user('two')
-    expect([isJustUndone(teller.view, 1), isJustUndone(teller.view, 5)]).toEqual([true, false])
-    const other = new Teller('told')
+    const builder = undoneOnce()
+    builder.user('two')
+    expect([isJustUndone(builder.view, 1), isJustUndone(builder.view, 5)]).toEqual([true, false])
+    const other = new SessionBuilder('told')
     other.user('one')
     expect(isJustUndone(other.view, -1)).toBe(false)
   })
@@ -51,12 +51,12 @@ describe('an act that was undone', () => {
 
 describe('new words', () => {
   it('are prompts behind the record, not answers of tools', () => {
-    const teller = new Teller('told')
-    teller.user('one')
-    teller.assistant('a', [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }])
-    teller.result('c', 'text')
-    expect([hasPromptSince(teller.view, 0), hasPromptSince(teller.view, -1)]).toEqual([false, true])
-    teller.user('two')
-    expect([hasPromptSince(teller.view, 2), hasPromptSince(teller.view, 3)]).toEqual([true, false])
+    const builder = new SessionBuilder('told')
+    builder.user('one')
+    builder.assistant('a', [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }])
+    builder.result('c', 'text')
+    expect([hasPromptSince(builder.view, 0), hasPromptSince(builder.view, -1)]).toEqual([false, true])
+    builder.user('two')
+    expect([hasPromptSince(builder.view, 2), hasPromptSince(builder.view, 3)]).toEqual([true, false])
   })
 })

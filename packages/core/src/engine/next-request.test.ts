@@ -1,18 +1,18 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { carriersEndOf } from './next-request.ts'
 
-function compacted(inFront: number, behind: number): Teller {
-  const teller = new Teller()
-  teller.user('Go.')
-  teller.attachment({ type: 'todo' })
-  teller.batch(() => {
-    teller.notice('compact_boundary', { compactMetadata: { trigger: 'auto', preTokens: 1 } })
-    for (let at = 0; at < inFront; at += 1) teller.attachment({ type: 'todo' }, { uuid: `front-${at}` })
-    teller.user('All was done.', { isCompactSummary: true })
-    for (let at = 0; at < behind; at += 1) teller.attachment({ type: 'file' }, { uuid: `behind-${at}` })
+function compacted(inFront: number, behind: number): SessionBuilder {
+  const builder = new SessionBuilder()
+  builder.user('Go.')
+  builder.attachment({ type: 'todo' })
+  builder.batch(() => {
+    builder.notice('compact_boundary', { compactMetadata: { trigger: 'auto', preTokens: 1 } })
+    for (let at = 0; at < inFront; at += 1) builder.attachment({ type: 'todo' }, { uuid: `front-${at}` })
+    builder.user('All was done.', { isCompactSummary: true })
+    for (let at = 0; at < behind; at += 1) builder.attachment({ type: 'file' }, { uuid: `behind-${at}` })
   })
-  return teller
+  return builder
 }
 
 describe('the end of the carriers in front', () => {
@@ -27,20 +27,20 @@ describe('the end of the carriers in front', () => {
   })
 
   it('is nowhere where nothing was compacted, or the compaction was taken back', () => {
-    const teller = new Teller()
-    teller.attachment({ type: 'todo' })
-    expect(carriersEndOf(teller.view, teller.session)).toBe(null)
+    const builder = new SessionBuilder()
+    builder.attachment({ type: 'todo' })
+    expect(carriersEndOf(builder.view, builder.session)).toBe(null)
     const undone = compacted(2, 0)
     undone.notice('compact_undone', { of: undone.view.acts[0]?.uuid ?? '' })
     expect(carriersEndOf(undone.view, undone.session)).toBe(null)
   })
 
   it('is that of the newest compaction', () => {
-    const teller = compacted(2, 0)
-    teller.batch(() => {
-      teller.notice('compact_boundary', { compactMetadata: { trigger: 'auto', preTokens: 1 } })
-      teller.user('More was done.', { isCompactSummary: true })
+    const builder = compacted(2, 0)
+    builder.batch(() => {
+      builder.notice('compact_boundary', { compactMetadata: { trigger: 'auto', preTokens: 1 } })
+      builder.user('More was done.', { isCompactSummary: true })
     })
-    expect(carriersEndOf(teller.view, teller.session)).toBe(null)
+    expect(carriersEndOf(builder.view, builder.session)).toBe(null)
   })
 })

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { announceAct, emptyCacheWatch, UNWATCHED, withWatched } from '../cache/cache-monitor.ts'
 import type { Entry } from '../context/entry.ts'
@@ -56,37 +56,37 @@ const MINUTE = 60_000
 const at = (minutes: number) => ({ timestamp: new Date(minutes * MINUTE).toISOString() })
 
 describe('the calls of a session', () => {
-  const teller = new Teller('told')
-  teller.user('one', at(0))
-  teller.assistant('a', [{ type: 'text', text: 'x' }], at(1))
-  teller.assistant('a', [{ type: 'text', text: 'of the same response' }], at(2))
-  const early = advanceTally(NO_TALLY, teller.session, 5 * MINUTE)
-  teller.assistant('b', 'y', at(3))
-  teller.assistant('c', 'after lunch', at(60))
-  teller.assistant('side', 'another conversation', { ...at(200), isSidechain: true })
-  teller.assistant('error', 'API error', {
+  const builder = new SessionBuilder('told')
+  builder.user('one', at(0))
+  builder.assistant('a', [{ type: 'text', text: 'x' }], at(1))
+  builder.assistant('a', [{ type: 'text', text: 'of the same response' }], at(2))
+  const early = advanceTally(NO_TALLY, builder.session, 5 * MINUTE)
+  builder.assistant('b', 'y', at(3))
+  builder.assistant('c', 'after lunch', at(60))
+  builder.assistant('side', 'another conversation', { ...at(200), isSidechain: true })
+  builder.assistant('error', 'API error', {
     ...at(300),
     isApiErrorMessage: true,
     message: { id: 'error', role: 'assistant', model: '<synthetic>', content: 'API error' },
   })
 
   it('are counted as they come, and the gaps that outlasted the cache', () => {
-    const grown = advanceTally(early, teller.session, 5 * MINUTE)
+    const grown = advanceTally(early, builder.session, 5 * MINUTE)
     expect(early.runs).toEqual({ calls: 1, lapses: 0 })
     expect(grown.runs).toEqual({ calls: 3, lapses: 1 })
-    expect(advanceTally(NO_TALLY, teller.session, 5 * MINUTE)).toEqual(grown)
+    expect(advanceTally(NO_TALLY, builder.session, 5 * MINUTE)).toEqual(grown)
   })
 
   it('are counted anew for another lifetime', () => {
-    expect(advanceTally(early, teller.session, 60 * MINUTE).runs).toEqual({ calls: 3, lapses: 0 })
+    expect(advanceTally(early, builder.session, 60 * MINUTE).runs).toEqual({ calls: 3, lapses: 0 })
   })
 })
 
 const SOURCES = ['repl_main_thread', 'agent:review']
 const watched = SOURCES.reduce((watch, source) => withWatched(watch, source, UNWATCHED), emptyCacheWatch())
 
-function announced(record: SessionRecord, teller = new Teller()) {
-  const { sources } = watchAct(watched, record, teller.view)
+function announced(record: SessionRecord, builder = new SessionBuilder()) {
+  const { sources } = watchAct(watched, record, builder.view)
   return [...sources.values()].map((source) => source.announced)
 }
 
@@ -100,33 +100,33 @@ const CLEARING: MicrocompactMetadata = {
 
 describe('acts read off the log', () => {
   it('are announced to every source that is watched', () => {
-    const record = new Teller().notice('microcompact_boundary', { microcompactMetadata: CLEARING })
+    const record = new SessionBuilder().notice('microcompact_boundary', { microcompactMetadata: CLEARING })
     const clearing = { kind: 'clearing', act: 'cleared 2 results', freedTokens: 5_000 }
     expect(announced(record)).toEqual([[clearing], [clearing]])
   })
 
   it('name what the provider had deleted before where it deletes again', () => {
-    const teller = new Teller()
-    teller.user('Go.')
+    const builder = new SessionBuilder()
+    builder.user('Go.')
     const usage = { input_tokens: 1, output_tokens: 1 }
     const message = (id: string, more: object) => ({
       message: { id, role: 'assistant' as const, model: 'm', content: 'Yes.', usage: { ...usage, ...more } },
     })
-    teller.assistant('m1', 'Yes.', message('m1', { cache_deleted_input_tokens: 700 }))
-    teller.assistant('m2', 'Yes.', message('m2', {}))
+    builder.assistant('m1', 'Yes.', message('m1', { cache_deleted_input_tokens: 700 }))
+    builder.assistant('m2', 'Yes.', message('m2', {}))
     const microcompactMetadata = { ...CLEARING, way: 'cached' as const, compactedToolIds: ['a'] }
-    const record = teller.notice('microcompact_boundary', { microcompactMetadata })
+    const record = builder.notice('microcompact_boundary', { microcompactMetadata })
     const edits = { kind: 'cache-edits', act: 'cleared 1 result', freedTokens: 5_000, deletedBefore: 700 }
-    expect(announced(record, teller)[0]).toEqual([edits])
+    expect(announced(record, builder)[0]).toEqual([edits])
   })
 
   it.each(['compact_boundary', 'compact_undone', 'clear_undone'])(
     '%s leaves nothing to expect',
     (subtype) => {
-      const record = new Teller().notice(subtype, { of: 'x' })
+      const record = new SessionBuilder().notice(subtype, { of: 'x' })
       const clearing = { kind: 'clearing', act: 'cleared 1 result' } as const
       const before = announceAct(watched, 'sdk', clearing)
-      const { sources } = watchAct(before, record, new Teller().view)
+      const { sources } = watchAct(before, record, new SessionBuilder().view)
       expect([...sources.values()].map((source) => [source.last, source.announced])).toEqual([
         [null, []],
         [null, []],
@@ -135,17 +135,19 @@ describe('acts read off the log', () => {
   )
 
   it.each([
-    ['what somebody said', () => new Teller().user('Go.')],
-    ['another notice', () => new Teller().notice('pin', {})],
-    ['an act of a side agent', () => new Teller().notice('compact_boundary', { isSidechain: true })],
+    ['what somebody said', () => new SessionBuilder().user('Go.')],
+    ['another notice', () => new SessionBuilder().notice('pin', {})],
+    ['an act of a side agent', () => new SessionBuilder().notice('compact_boundary', { isSidechain: true })],
     ['a line of another kind', (): SessionRecord => ({ type: 'file-history' })],
   ])('are none in %s', (_, record) => {
-    expect(watchAct(watched, record(), new Teller().view)).toBe(watched)
+    expect(watchAct(watched, record(), new SessionBuilder().view)).toBe(watched)
   })
 
   it('announce nothing where nothing is watched', () => {
     const watch = emptyCacheWatch()
-    expect(watchAct(watch, new Teller().notice('compact_boundary', {}), new Teller().view)).toBe(watch)
+    expect(
+      watchAct(watch, new SessionBuilder().notice('compact_boundary', {}), new SessionBuilder().view),
+    ).toBe(watch)
   })
 })
 
@@ -211,16 +213,16 @@ describe('the breaker', () => {
 const BOUND = createProfile({ thinking: { binding: 'prefix' } })
 
 function entries(...ids: readonly string[]): readonly Entry[] {
-  const teller = new Teller('told')
+  const builder = new SessionBuilder('told')
   for (const id of ids) {
-    if (id.startsWith('note')) teller.attachment({ type: 'todo', content: id }, { uuid: id })
+    if (id.startsWith('note')) builder.attachment({ type: 'todo', content: id }, { uuid: id })
     else
-      teller.assistant(id, [
+      builder.assistant(id, [
         { type: 'thinking', thinking: id, signature: 's' },
         { type: 'text', text: 'x' },
       ])
   }
-  return teller.view.entries.toArray()
+  return builder.view.entries.toArray()
 }
 
 const span = (parts: Partial<Span>): Span => ({

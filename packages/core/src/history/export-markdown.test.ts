@@ -1,21 +1,22 @@
+import { Choices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, createMemoryBlobs, generateSession, Teller } from 'tidemark/testing'
+import { createMemoryBlobs } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { blocksOf, isText } from '../log/block.ts'
 import { isKnown } from '../log/record.ts'
 import { sessionOf } from '../log/session.ts'
 import { exportMarkdown, fenced, markdownPieces } from './export-markdown.ts'
 
-function told(): Teller {
-  const teller = new Teller()
-  teller.user('Fix the login')
-  teller.assistant('m1', [
+function told(): SessionBuilder {
+  const builder = new SessionBuilder()
+  builder.user('Fix the login')
+  builder.assistant('m1', [
     { type: 'thinking', thinking: 'Hm.' },
     { type: 'text', text: 'I look.' },
   ])
-  teller.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Read', input: { file_path: '/a.md' } }])
-  teller.result('call-1', '```js\nx\n```')
-  teller.notice('microcompact_boundary', {
+  builder.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Read', input: { file_path: '/a.md' } }])
+  builder.result('call-1', '```js\nx\n```')
+  builder.notice('microcompact_boundary', {
     microcompactMetadata: {
       trigger: 'auto',
       preTokens: 9,
@@ -24,8 +25,8 @@ function told(): Teller {
       clearedAttachmentUUIDs: [],
     },
   })
-  teller.batch(() => {
-    teller.notice('compact_boundary', {
+  builder.batch(() => {
+    builder.notice('compact_boundary', {
       compactMetadata: {
         trigger: 'auto',
         cause: 'threshold',
@@ -35,10 +36,10 @@ function told(): Teller {
       },
       parentUuid: null,
     })
-    teller.user('Summary: a login.', { isCompactSummary: true })
-    teller.attachment({ type: 'todo', content: '[pending] ship </details>', itemCount: 1 })
+    builder.user('Summary: a login.', { isCompactSummary: true })
+    builder.attachment({ type: 'todo', content: '[pending] ship </details>', itemCount: 1 })
   })
-  return teller
+  return builder
 }
 
 const EXPECTED = `# Conversation told
@@ -116,12 +117,12 @@ describe('a conversation as Markdown', () => {
   })
 
   it('marks what a rewind left behind, and counts records of side agents', async () => {
-    const teller = new Teller()
-    const first = teller.user('start')
-    teller.user('left')
-    teller.user('taken', { parentUuid: first.uuid })
-    teller.user('of an agent', { isSidechain: true })
-    const text = await exportMarkdown(teller.session, { title: 'T' })
+    const builder = new SessionBuilder()
+    const first = builder.user('start')
+    builder.user('left')
+    builder.user('taken', { parentUuid: first.uuid })
+    builder.user('of an agent', { isSidechain: true })
+    const text = await exportMarkdown(builder.session, { title: 'T' })
     expect(text.match(/^### .*$/gm)?.map((line) => line.split(' · ')[0])).toEqual([
       '### User',
       '### User (left behind by a rewind)',
@@ -137,14 +138,14 @@ describe('a conversation as Markdown', () => {
   })
 
   it('redacts messages and tool results, and leaves ids alone', async () => {
-    const teller = new Teller()
-    teller.user('my sesame')
-    teller.assistant('sesame', [
+    const builder = new SessionBuilder()
+    builder.user('my sesame')
+    builder.assistant('sesame', [
       { type: 'tool_use', id: 'sesame', name: 'Bash', input: { command: 'echo sesame' } },
     ])
-    teller.result('sesame', 'sesame')
-    teller.attachment({ type: 'file', filename: '/a', content: 'sesame' })
-    const text = await exportMarkdown(teller.session, {
+    builder.result('sesame', 'sesame')
+    builder.attachment({ type: 'file', filename: '/a', content: 'sesame' })
+    const text = await exportMarkdown(builder.session, {
       redact: (given) => given.replaceAll('sesame', '[gone]'),
     })
     expect(text.match(/.*sesame.*/g)).toEqual([
@@ -156,12 +157,12 @@ describe('a conversation as Markdown', () => {
   it('has large results whole where the blobs are given', async () => {
     const blobs = createMemoryBlobs()
     const blob = await blobs.put(new TextEncoder().encode('all of it'))
-    const teller = new Teller()
-    teller.result('call-1', 'head and tail', {
+    const builder = new SessionBuilder()
+    builder.result('call-1', 'head and tail', {
       spilled: [{ toolUseId: 'call-1', part: null, blob, holds: 'text', bytes: 9 }],
     })
     const shown = async (given: object): Promise<boolean> =>
-      (await exportMarkdown(teller.session, given)).includes('all of it')
+      (await exportMarkdown(builder.session, given)).includes('all of it')
     expect([await shown({}), await shown({ blobs })]).toEqual([false, true])
   })
 

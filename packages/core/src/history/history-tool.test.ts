@@ -1,5 +1,6 @@
+import { Choices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, createMemoryBlobs, generateSession, Teller } from 'tidemark/testing'
+import { createMemoryBlobs } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { howToGet, NO_PATHS } from '../clearing/placeholder.ts'
 import { isKnown } from '../log/record.ts'
@@ -12,9 +13,9 @@ import { spill } from './spill.ts'
 
 const measure = (text: string): number => text.length
 
-function source(teller: Pick<Teller, 'session'>, more: Partial<HistorySource> = {}): HistorySource {
+function source(builder: Pick<SessionBuilder, 'session'>, more: Partial<HistorySource> = {}): HistorySource {
   return {
-    session: teller.session,
+    session: builder.session,
     blobs: null,
     policy: DEFAULT_POLICY.history,
     pageTokens: 400,
@@ -24,16 +25,16 @@ function source(teller: Pick<Teller, 'session'>, more: Partial<HistorySource> = 
 }
 
 /** A prompt, a read, its answer, an answer in words. */
-function told(): Teller {
-  const teller = new Teller()
-  teller.user('Fix the login')
-  teller.assistant('m1', [
+function told(): SessionBuilder {
+  const builder = new SessionBuilder()
+  builder.user('Fix the login')
+  builder.assistant('m1', [
     { type: 'text', text: 'I look at it.' },
     { type: 'tool_use', id: 'call-1', name: 'Read', input: { file_path: '/a.ts' } },
   ])
-  teller.result('call-1', 'const a = 1\nconst Token = 2')
-  teller.assistant('m2', [{ type: 'text', text: 'Done: the token was wrong.' }])
-  return teller
+  builder.result('call-1', 'const a = 1\nconst Token = 2')
+  builder.assistant('m2', [{ type: 'text', text: 'Done: the token was wrong.' }])
+  return builder
 }
 
 async function ask(input: unknown, given: HistorySource): Promise<unknown> {
@@ -86,12 +87,12 @@ describe('history by id', () => {
           budgets: { threshold: 500, head: 50, tail: 50 },
           paths: { historyTool: 'history', transcript: null },
         })
-        const teller = new Teller()
-        teller.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Bash', input: {} }])
-        teller.user([result], { spilled })
+        const builder = new SessionBuilder()
+        builder.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Bash', input: {} }])
+        builder.user([result], { spilled })
         expect(spilled).toHaveLength(1)
-        expect(await allPages({ id: spilled[0]?.blob }, source(teller, { blobs }))).toBe(text)
-        expect(await allPages({ id: 'call-1' }, source(teller, { blobs }))).toBe(
+        expect(await allPages({ id: spilled[0]?.blob }, source(builder, { blobs }))).toBe(text)
+        expect(await allPages({ id: 'call-1' }, source(builder, { blobs }))).toBe(
           `(call call-1) Bash {}\n(result of call-1)\n${text}`,
         )
       }),
@@ -117,21 +118,21 @@ describe('history by id', () => {
   })
 
   it('says that a blob is gone rather than making one up', async () => {
-    const teller = new Teller()
-    teller.user('x', { spilled: [{ toolUseId: 'c', part: null, blob: 'b1', holds: 'text', bytes: 1 }] })
-    expect(await ask({ id: 'b1' }, source(teller, { blobs: createMemoryBlobs() }))).toBe(
+    const builder = new SessionBuilder()
+    builder.user('x', { spilled: [{ toolUseId: 'c', part: null, blob: 'b1', holds: 'text', bytes: 1 }] })
+    expect(await ask({ id: 'b1' }, source(builder, { blobs: createMemoryBlobs() }))).toBe(
       'Blob b1 is not in the store any more.',
     )
     const broken = { get: () => Promise.reject(new Error('Blob b1 is damaged')) }
-    expect(await ask({ id: 'b1' }, source(teller, { blobs: broken }))).toBe('Blob b1 is damaged')
+    expect(await ask({ id: 'b1' }, source(builder, { blobs: broken }))).toBe('Blob b1 is damaged')
   })
 
   it('shows images as images', async () => {
     const picture = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
-    const teller = new Teller()
-    teller.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Shot', input: {} }])
-    teller.result('call-1', [picture])
-    expect(await ask({ id: 'call-1' }, source(teller))).toEqual([
+    const builder = new SessionBuilder()
+    builder.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Shot', input: {} }])
+    builder.result('call-1', [picture])
+    expect(await ask({ id: 'call-1' }, source(builder))).toEqual([
       {
         type: 'text',
         text: 'Tool call call-1\n(call call-1) Shot {}\n(result of call-1)\n[image image/png]',
@@ -187,9 +188,9 @@ describe('history by text', () => {
     ['work', { policy: { ...DEFAULT_POLICY.history, searchSteps: 10 } }],
     ['size', { pageTokens: 80 }],
   ])('is bounded in %s, and goes on where it stopped', async (_, more) => {
-    const teller = new Teller()
-    for (let index = 0; index < 7; index += 1) teller.user(`note ${index}`)
-    const given = source(teller, more)
+    const builder = new SessionBuilder()
+    for (let index = 0; index < 7; index += 1) builder.user(`note ${index}`)
+    const given = source(builder, more)
     const answers: string[] = []
     let cursor: string | null = null
     do {
@@ -204,12 +205,12 @@ describe('history by text', () => {
   })
 
   it('looks along the branch that counts', async () => {
-    const teller = new Teller()
-    const first = teller.user('start')
-    teller.user('left behind')
-    teller.user('taken instead', { parentUuid: first.uuid })
-    expect(await ask({ text: 'behind' }, source(teller))).toBe('Nothing found.')
-    expect(await ask({ id: 'r-2' }, source(teller))).toBe('[r-2] 2023-11-14T22:13:22.000Z user\nleft behind')
+    const builder = new SessionBuilder()
+    const first = builder.user('start')
+    builder.user('left behind')
+    builder.user('taken instead', { parentUuid: first.uuid })
+    expect(await ask({ text: 'behind' }, source(builder))).toBe('Nothing found.')
+    expect(await ask({ id: 'r-2' }, source(builder))).toBe('[r-2] 2023-11-14T22:13:22.000Z user\nleft behind')
   })
 })
 
@@ -224,9 +225,9 @@ describe('history by range', () => {
   })
 
   it('goes on with its cursor until each was shown once', async () => {
-    const teller = new Teller()
-    for (let index = 0; index < 9; index += 1) teller.user(`note ${index}`)
-    expect((await allPages({ last: 8 }, source(teller, { pageTokens: 150 }))).match(/note \d/g)).toEqual(
+    const builder = new SessionBuilder()
+    for (let index = 0; index < 9; index += 1) builder.user(`note ${index}`)
+    expect((await allPages({ last: 8 }, source(builder, { pageTokens: 150 }))).match(/note \d/g)).toEqual(
       [1, 2, 3, 4, 5, 6, 7, 8].map((index) => `note ${index}`),
     )
   })

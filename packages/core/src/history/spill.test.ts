@@ -1,5 +1,6 @@
+import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { createMemoryBlobs, Teller } from 'tidemark/testing'
+import { createMemoryBlobs } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { HISTORY_TOOL, NO_PATHS } from '../clearing/placeholder.ts'
 import type { Block, ToolResultBlock } from '../log/block.ts'
@@ -117,7 +118,7 @@ describe('a large result', () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(text, fc.array(block, { maxLength: 4 })), async (content) => {
         const { result: shown, spilled } = await spill(question(content, { blobs }))
-        const record = new Teller().user([shown], { spilled })
+        const record = new SessionBuilder().user([shown], { spilled })
         const whole = await restoreRecord(record, blobs)
         expect(whole.message.content).toEqual([result(content)])
         aside += spilled.length

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { contextOf } from '../../test/carry/world.ts'
 import { WorkedSession } from '../../test/summarize/worked-session.ts'
@@ -11,7 +11,7 @@ import { toolRunsOf } from './tool-calls.ts'
 type Call = readonly [tool: string, input: object, result?: string]
 
 function session(calls: readonly Call[]): WorkedSession {
-  const work = new WorkedSession(new Teller('todos'))
+  const work = new WorkedSession(new SessionBuilder('todos'))
   for (const [tool, input, result = 'ok'] of calls) work.calls(tool, input, result)
   return work
 }
@@ -83,7 +83,7 @@ describe('the summary and the todos source read the same list', () => {
   ])('%s', async (_, calls, expected) => {
     const work = session(calls)
     expect(factsOf(work.history).todos).toEqual(expected)
-    const { carried } = await carry([todosCarrier()], contextOf(work.teller))
+    const { carried } = await carry([todosCarrier()], contextOf(work.builder))
     const lines = expected.map(({ text, status }) => `[${status}] ${text}`).join('\n')
     expect(carried.map(({ attachment }) => attachment.content)).toEqual(lines === '' ? [] : [lines])
   })
@@ -92,7 +92,7 @@ describe('the summary and the todos source read the same list', () => {
     const work = session([listed])
     const input = { todos: [{ content: 'new', status: 'pending' }] }
     work.calls('TodoWrite', input, 'no', true)
-    work.teller.assistant('m', [{ type: 'tool_use', id: 'open', name: 'TodoWrite', input }])
+    work.builder.assistant('m', [{ type: 'tool_use', id: 'open', name: 'TodoWrite', input }])
     expect(readTodos(toolRunsOf(work.history))).toMatchObject({ items: [todo('old')], isWhole: true })
   })
 
@@ -101,7 +101,7 @@ describe('the summary and the todos source read the same list', () => {
       ['TaskCreate', { subject: 'a' }, '#1'],
       ['TaskUpdate', { taskId: 1, status: 'doing' }],
     ])
-    const { carried } = await carry([todosCarrier()], contextOf(work.teller, [...work.teller.view.entries]))
+    const { carried } = await carry([todosCarrier()], contextOf(work.builder, [...work.builder.view.entries]))
     expect(carried.map(({ attachment }) => attachment.content)).toEqual(['[doing] a'])
   })
 })

@@ -28,7 +28,7 @@ async function answersFor(name: string, input: Json): Promise<readonly unknown[]
   const situation = new Situation()
   // `Situation` takes objects; a tool may be given a plain text too.
   situation.call(name, input as JsonObject, 'done')
-  const [file] = factsOf(historyOf(situation.teller.session)).files
+  const [file] = factsOf(historyOf(situation.builder.session)).files
   const change = file?.isMade === true ? 'write' : 'edit'
   const summary = file?.path !== PATH ? null : file.edits > 0 ? change : 'read'
   const { kind = null, path = null } = situation.register.calls.at(0) ?? {}
@@ -41,14 +41,14 @@ async function askFileSource(name: string, input: Json): Promise<'read' | 'chang
   reader.files.set(PATH, 'now')
   const situation = new Situation()
   const isCarried = async (kept: readonly Entry[]): Promise<boolean> => {
-    const { carried } = await carry([filesCarrier({ reader })], contextOf(situation.teller, kept))
+    const { carried } = await carry([filesCarrier({ reader })], contextOf(situation.builder, kept))
     return carried.some(({ source }) => source === PATH)
   }
   situation.call(name, input as JsonObject, 'done')
   if (!(await isCarried([]))) return null
-  const before = situation.teller.view.entries.length
+  const before = situation.builder.view.entries.length
   situation.read(PATH, 1)
-  const kept = situation.teller.view.entries.toArray().slice(before)
+  const kept = situation.builder.view.entries.toArray().slice(before)
   situation.call(name, input as JsonObject, 'done')
   return (await isCarried(kept)) ? 'change' : 'read'
 }

@@ -184,7 +184,7 @@ describe('the soft trigger', () => {
     const situation = new Situation(overrides)
     for (let tokens = 70_000; tokens <= 100_000; tokens += 1_000) {
       situation.measure(tokens)
-      situation.teller.user('go on')
+      situation.builder.user('go on')
     }
     return situation
   }

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { contextOf, failure, GOOD, longTalk, run, rungs, said, spanOf } from '../../test/summarize/asking.ts'
 import type { AskOutcome, DirectAsk } from './attempt.ts'
@@ -227,13 +227,13 @@ describe('after a failure', () => {
   })
 
   it('what stripping saves need not be dropped', () => {
-    const teller = longTalk()
-    teller.user([
+    const builder = longTalk()
+    builder.user([
       { type: 'image', source: { data: 'A'.repeat(40_000) } },
       { type: 'text', text: 'see' },
     ])
-    teller.assistant('m-see', 'seen')
-    const { asks } = run(contextOf({ span: spanOf(teller) }), [failure('overflow', { over: 5_000 }), GOOD])
+    builder.assistant('m-see', 'seen')
+    const { asks } = run(contextOf({ span: spanOf(builder) }), [failure('overflow', { over: 5_000 }), GOOD])
     expect(asks[1]).toMatchObject({ rung: 2, dropped: 0 })
   })
 
@@ -285,13 +285,13 @@ describe('what no model was shown', () => {
   })
 
   it('a drop that changes nothing of the request is followed by another before it is sent', () => {
-    const teller = new Teller()
-    teller.result('gone', 'the answer to a call that is not there')
-    teller.user('one')
-    teller.assistant('m-one', 'done '.repeat(100))
-    teller.user('two')
-    teller.assistant('m-two', 'done '.repeat(100))
-    const context = contextOf({ span: spanOf(teller), context: { isWarm: false } })
+    const builder = new SessionBuilder()
+    builder.result('gone', 'the answer to a call that is not there')
+    builder.user('one')
+    builder.assistant('m-one', 'done '.repeat(100))
+    builder.user('two')
+    builder.assistant('m-two', 'done '.repeat(100))
+    const context = contextOf({ span: spanOf(builder), context: { isWarm: false } })
     const { asks } = run(context, [failure('overflow', { over: 1 }), GOOD])
     expect(asks.map((ask) => (ask as DirectAsk).dropped)).toEqual([0, 2])
     expect(JSON.stringify(asks[0])).not.toBe(JSON.stringify(asks[1]))

@@ -19,9 +19,9 @@ describe('the receipt of a compaction', () => {
     work.runs('npm test', 'tokenError at 3', true)
     work.says('Now the lexer.')
     work.answers('Done with parseQuery.')
-    const before = work.teller.view.entries.toArray()
+    const before = work.builder.view.entries.toArray()
     work.compacts(summary)
-    const after = work.teller.view.entries.toArray()
+    const after = work.builder.view.entries.toArray()
     return { work, before, receipt: receiptOf({ ...rules, before, after, summarised: before }) }
   }
 
@@ -46,11 +46,11 @@ describe('the receipt of a compaction', () => {
     const work = new WorkedSession()
     work.says('Amounts are in cents.')
     work.edits('/app/src/parser.ts', 'readQuery(rawText)')
-    const history = work.teller.view.entries.toArray().map(({ record }) => record)
+    const history = work.builder.view.entries.toArray().map(({ record }) => record)
     work.compacts('Summary:\nThe person: Amounts are in cents.')
-    const before = work.teller.view.entries.toArray()
+    const before = work.builder.view.entries.toArray()
     work.compacts('Summary:\nNothing.')
-    const after = work.teller.view.entries.toArray()
+    const after = work.builder.view.entries.toArray()
     const { lost } = receiptOf({ ...rules, before, after, summarised: before, history })
     expect(lost).toMatchObject({
       files: [],
@@ -72,7 +72,7 @@ describe('the receipt of a compaction', () => {
   it('counts nothing as lost that a kept record still says, secrets in it or not', () => {
     const work = new WorkedSession()
     work.says('Use password=hunter2hunter2 in parseQuery.')
-    const before = work.teller.view.entries.toArray()
+    const before = work.builder.view.entries.toArray()
     expect(receiptOf({ ...rules, before, after: before, summarised: [] })).toEqual({
       summarised: [],
       kept: [before[0]?.record.uuid],
@@ -89,7 +89,7 @@ describe('the receipt of a compaction', () => {
     work.answers(
       Array.from({ length: 230 }, (_, at) => `name_${String.fromCharCode(97 + (at % 26))}_${at}`).join(' '),
     )
-    const before = work.teller.view.entries.toArray()
+    const before = work.builder.view.entries.toArray()
     const { lost } = receiptOf({ ...rules, before, after: [], summarised: before })
     expect([lost.identifiers.length, lost.moreIdentifiers]).toEqual([200, 30])
   })

@@ -1,33 +1,33 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../context/entry.ts'
 import { chooseSpan, keptMetadata, type Span, type SpanOptions } from './select-span.ts'
 import type { CompactForm } from './summary-prompt.ts'
 
 /** q1 · a1 with two calls · their results · a2 · q2 · a3 */
-function talk(): Teller {
-  const teller = new Teller()
-  teller.user('one', { uuid: 'q1' })
-  teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }], { uuid: 'a1' })
-  teller.assistant('m1', [{ type: 'tool_use', id: 'c2', name: 'Read', input: {} }], { uuid: 'a1b' })
-  teller.result('c1', 'text', { uuid: 'r1' })
-  teller.result('c2', 'text', { uuid: 'r2' })
-  teller.assistant('m2', 'done', { uuid: 'a2' })
-  teller.user('two', { uuid: 'q2' })
-  teller.assistant('m3', 'done too', { uuid: 'a3' })
-  return teller
+function talk(): SessionBuilder {
+  const builder = new SessionBuilder()
+  builder.user('one', { uuid: 'q1' })
+  builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }], { uuid: 'a1' })
+  builder.assistant('m1', [{ type: 'tool_use', id: 'c2', name: 'Read', input: {} }], { uuid: 'a1b' })
+  builder.result('c1', 'text', { uuid: 'r1' })
+  builder.result('c2', 'text', { uuid: 'r2' })
+  builder.assistant('m2', 'done', { uuid: 'a2' })
+  builder.user('two', { uuid: 'q2' })
+  builder.assistant('m3', 'done too', { uuid: 'a3' })
+  return builder
 }
 
 const uuids = (entries: readonly Entry[]): readonly string[] => entries.map((entry) => entry.record.uuid)
 
-function span(teller: Teller, options: SpanOptions): Span {
-  const choice = chooseSpan(teller.view, options)
+function span(builder: SessionBuilder, options: SpanOptions): Span {
+  const choice = chooseSpan(builder.view, options)
   if (!choice.ok) throw new Error(choice.message)
   return choice.span
 }
 
-function classes(teller: Teller, options: SpanOptions): Record<string, readonly string[]> {
-  const { summarised, kept, pinned, unanswered } = span(teller, options)
+function classes(builder: SessionBuilder, options: SpanOptions): Record<string, readonly string[]> {
+  const { summarised, kept, pinned, unanswered } = span(builder, options)
   return {
     summarised: uuids(summarised),
     kept: uuids(kept),
@@ -63,9 +63,9 @@ describe('the span of a compaction', () => {
   })
 
   it('full takes everything, earlier summaries and what they kept included', () => {
-    const teller = talk()
-    teller.batch(() => {
-      teller.notice('compact_boundary', {
+    const builder = talk()
+    builder.batch(() => {
+      builder.notice('compact_boundary', {
         uuid: 'b',
         parentUuid: null,
         compactMetadata: {
@@ -74,55 +74,55 @@ describe('the span of a compaction', () => {
           preservedMessages: { anchorUuid: 's', uuids: ['q2', 'a3'] },
         },
       })
-      teller.user('Summary: before', { uuid: 's', isCompactSummary: true })
+      builder.user('Summary: before', { uuid: 's', isCompactSummary: true })
     })
-    teller.user('three', { uuid: 'q3' })
-    teller.assistant('m4', 'done again', { uuid: 'a4' })
-    const found = span(teller, { form: 'full' })
+    builder.user('three', { uuid: 'q3' })
+    builder.assistant('m4', 'done again', { uuid: 'a4' })
+    const found = span(builder, { form: 'full' })
     expect(uuids(found.summarised)).toEqual(['s', 'q2', 'a3', 'q3', 'a4'])
     expect(uuids(found.aside)).toEqual(['b'])
   })
 
   it('unanswered user messages come last, attachments and notices aside', () => {
-    const teller = talk()
-    teller.assistant('m3', 'API error', {
+    const builder = talk()
+    builder.assistant('m3', 'API error', {
       uuid: 'e',
       isApiErrorMessage: true,
       message: { id: 'e', role: 'assistant', model: '<synthetic>', content: 'API error' },
     })
-    teller.user('three', { uuid: 'q3' })
-    teller.attachment({ type: 'file', path: '/a', content: 'x' }, { uuid: 'f' })
-    teller.user('<local-command-stdout>ls</local-command-stdout>', { uuid: 'l' })
-    teller.user('a hint', { uuid: 'h', isMeta: true })
-    teller.user([{ type: 'image', source: {} }], { uuid: 'p' })
-    expect(classes(teller, { form: 'full' })).toEqual({
+    builder.user('three', { uuid: 'q3' })
+    builder.attachment({ type: 'file', path: '/a', content: 'x' }, { uuid: 'f' })
+    builder.user('<local-command-stdout>ls</local-command-stdout>', { uuid: 'l' })
+    builder.user('a hint', { uuid: 'h', isMeta: true })
+    builder.user([{ type: 'image', source: {} }], { uuid: 'p' })
+    expect(classes(builder, { form: 'full' })).toEqual({
       summarised: [...all, 'f', 'l', 'h'],
       kept: [],
       pinned: [],
       unanswered: ['q3', 'p'],
     })
-    expect(classes(teller, { form: 'up_to', pivot: 'q2' })).toMatchObject({
+    expect(classes(builder, { form: 'up_to', pivot: 'q2' })).toMatchObject({
       kept: ['q2', 'a3', 'f', 'l', 'h'],
       unanswered: ['q3', 'p'],
     })
-    expect(classes(teller, { form: 'from', pivot: 'q2' })).toMatchObject({
+    expect(classes(builder, { form: 'from', pivot: 'q2' })).toMatchObject({
       summarised: ['q2', 'a3', 'f', 'l', 'h'],
       unanswered: ['q3', 'p'],
     })
   })
 
   it('words beside the answer to a call are not lost', () => {
-    const teller = new Teller()
-    teller.user('one', { uuid: 'q1' })
-    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Bash', input: {} }], { uuid: 'a1' })
-    teller.user(
+    const builder = new SessionBuilder()
+    builder.user('one', { uuid: 'q1' })
+    builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Bash', input: {} }], { uuid: 'a1' })
+    builder.user(
       [
         { type: 'tool_result', tool_use_id: 'c1', content: 'denied' },
         { type: 'text', text: 'No, do it otherwise.' },
       ],
       { uuid: 'r1' },
     )
-    expect(classes(teller, { form: 'full' })).toMatchObject({ summarised: ['q1', 'a1'], unanswered: ['r1'] })
+    expect(classes(builder, { form: 'full' })).toMatchObject({ summarised: ['q1', 'a1'], unanswered: ['r1'] })
   })
 })
 
@@ -152,32 +152,32 @@ describe('pins', () => {
 })
 
 describe('what cannot be compacted', () => {
-  const waiting = (): Teller => {
-    const teller = talk()
-    teller.assistant('m4', [{ type: 'tool_use', id: 'c9', name: 'Bash', input: {} }], { uuid: 'a4' })
-    teller.user('hurry', { uuid: 'q9' })
-    return teller
+  const waiting = (): SessionBuilder => {
+    const builder = talk()
+    builder.assistant('m4', [{ type: 'tool_use', id: 'c9', name: 'Bash', input: {} }], { uuid: 'a4' })
+    builder.user('hurry', { uuid: 'q9' })
+    return builder
   }
 
-  it.each<[string, Teller, SpanOptions, string]>([
-    ['an empty conversation', new Teller(), { form: 'full' }, 'empty-conversation'],
+  it.each<[string, SessionBuilder, SpanOptions, string]>([
+    ['an empty conversation', new SessionBuilder(), { form: 'full' }, 'empty-conversation'],
     ['a call that waits', waiting(), { form: 'full' }, 'pending-call'],
     ['a call that waits on the kept side', waiting(), { form: 'up_to', pivot: 'q2' }, 'pending-call'],
     ['a pivot nobody knows', talk(), { form: 'from', pivot: 'nowhere' }, 'unknown-pivot'],
     ['no pivot at all', talk(), { form: 'up_to' }, 'unknown-pivot'],
     ['nothing to keep in front', talk(), { form: 'from', pivot: 'q1' }, 'empty-side'],
     ['nothing before the pivot', talk(), { form: 'up_to', pivot: 'q1' }, 'empty-side'],
-  ])('%s', (_, teller, options, reason) => {
-    const choice = chooseSpan(teller.view, options)
+  ])('%s', (_, builder, options, reason) => {
+    const choice = chooseSpan(builder.view, options)
     expect(choice).toMatchObject({ ok: false, reason })
   })
 
   it('a cut that moves to the end leaves nothing to summarise', () => {
-    const teller = new Teller()
-    teller.user('one', { uuid: 'q1' })
-    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }], { uuid: 'a1' })
-    teller.result('c1', 'text', { uuid: 'r1' })
-    expect(chooseSpan(teller.view, { form: 'from', pivot: 'r1' })).toEqual({
+    const builder = new SessionBuilder()
+    builder.user('one', { uuid: 'q1' })
+    builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }], { uuid: 'a1' })
+    builder.result('c1', 'text', { uuid: 'r1' })
+    expect(chooseSpan(builder.view, { form: 'from', pivot: 'r1' })).toEqual({
       ok: false,
       reason: 'empty-side',
       message: 'There is nothing to summarise behind the picked message. Pick another one.',
@@ -185,22 +185,22 @@ describe('what cannot be compacted', () => {
   })
 
   it('a message that waits for its answer is not summarised away', () => {
-    const teller = new Teller()
-    teller.user('one')
-    expect(chooseSpan(teller.view, { form: 'full' })).toMatchObject({
+    const builder = new SessionBuilder()
+    builder.user('one')
+    expect(chooseSpan(builder.view, { form: 'full' })).toMatchObject({
       ok: false,
       reason: 'nothing-to-summarise',
     })
   })
 
   it('a pending call of the provider is dropped once the user has continued', () => {
-    const teller = talk()
-    teller.assistant('m4', [{ type: 'server_tool_use', id: 's1', name: 'web_search', input: {} }], {
+    const builder = talk()
+    builder.assistant('m4', [{ type: 'server_tool_use', id: 's1', name: 'web_search', input: {} }], {
       uuid: 'a4',
     })
-    expect(chooseSpan(teller.view, { form: 'full' })).toMatchObject({ reason: 'pending-call' })
-    teller.user('never mind', { uuid: 'q9' })
-    expect(classes(teller, { form: 'full' })).toMatchObject({
+    expect(chooseSpan(builder.view, { form: 'full' })).toMatchObject({ reason: 'pending-call' })
+    builder.user('never mind', { uuid: 'q9' })
+    expect(classes(builder, { form: 'full' })).toMatchObject({
       summarised: [...talkUuids, 'a4'],
       unanswered: ['q9'],
     })
@@ -211,14 +211,14 @@ describe('what cannot be compacted', () => {
 
 describe('a cut between roles', () => {
   it('is moved to where the speaker changes', () => {
-    const teller = new Teller()
-    teller.user('one', { uuid: 'q1' })
-    teller.assistant('m1', 'yes', { uuid: 'a1' })
-    teller.user('two', { uuid: 'q2' })
-    teller.user('and three', { uuid: 'q3' })
-    teller.assistant('m2', 'yes', { uuid: 'a2' })
-    expect(span(teller, { form: 'up_to', pivot: 'q3' }).pivot).toBe('q3')
-    expect(span(teller, { form: 'up_to', pivot: 'q3', apart: true })).toMatchObject({
+    const builder = new SessionBuilder()
+    builder.user('one', { uuid: 'q1' })
+    builder.assistant('m1', 'yes', { uuid: 'a1' })
+    builder.user('two', { uuid: 'q2' })
+    builder.user('and three', { uuid: 'q3' })
+    builder.assistant('m2', 'yes', { uuid: 'a2' })
+    expect(span(builder, { form: 'up_to', pivot: 'q3' }).pivot).toBe('q3')
+    expect(span(builder, { form: 'up_to', pivot: 'q3', apart: true })).toMatchObject({
       pivot: 'q2',
       movedFrom: 'q3',
     })
@@ -247,8 +247,8 @@ describe('what the boundary says', () => {
       },
     ],
   ])('%j', (options, metadata) => {
-    const teller = talk()
-    teller.user('nine', { uuid: 'q9' })
-    expect(keptMetadata(span(teller, options), anchors)).toEqual(metadata)
+    const builder = talk()
+    builder.user('nine', { uuid: 'q9' })
+    expect(keptMetadata(span(builder, options), anchors)).toEqual(metadata)
   })
 })

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../context/entry.ts'
 import { createProfile } from '../policy/provider-profile.ts'
@@ -27,9 +27,9 @@ const read = {
 }
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
 
-function input(teller: Teller, changes: Partial<InputParts> = {}) {
+function input(builder: SessionBuilder, changes: Partial<InputParts> = {}) {
   return prepareInput({
-    entries: teller.view.entries.toArray(),
+    entries: builder.view.entries.toArray(),
     prompt: 'TASK',
     summariser,
     tools: [read],
@@ -37,15 +37,15 @@ function input(teller: Teller, changes: Partial<InputParts> = {}) {
   })
 }
 
-const said = (teller: Teller, changes: Partial<InputParts> = {}): unknown =>
-  input(teller, changes).payload.messages.map(({ role, content }) => [role, content])
+const said = (builder: SessionBuilder, changes: Partial<InputParts> = {}): unknown =>
+  input(builder, changes).payload.messages.map(({ role, content }) => [role, content])
 
 describe('the request of a call of its own', () => {
   it('has a short system prompt, the task as its last words, room for the answer, and passes the rules', () => {
-    const teller = new Teller()
-    teller.user('one')
-    teller.assistant('m1', 'yes')
-    const { payload } = input(teller)
+    const builder = new SessionBuilder()
+    builder.user('one')
+    builder.assistant('m1', 'yes')
+    const { payload } = input(builder)
     expect(payload).toEqual({
       model: 'model-b',
       max_tokens: 20_000,
@@ -60,9 +60,9 @@ describe('the request of a call of its own', () => {
   })
 
   it('the prompt is joined to the last user message', () => {
-    const teller = new Teller()
-    teller.user('one')
-    expect(said(teller)).toEqual([
+    const builder = new SessionBuilder()
+    builder.user('one')
+    expect(said(builder)).toEqual([
       [
         'user',
         [
@@ -74,12 +74,12 @@ describe('the request of a call of its own', () => {
   })
 
   it('media are named, also inside results; thinking is gone', () => {
-    const teller = new Teller()
-    teller.user([{ type: 'text', text: 'look' }, image, { type: 'document', source: {} }])
-    teller.assistant('m1', [{ type: 'thinking', thinking: 'hm', signature: 's' }])
-    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: { n: 1 } }])
-    teller.result('c1', [{ type: 'text', text: 'here' }, image])
-    expect(said(teller)).toEqual([
+    const builder = new SessionBuilder()
+    builder.user([{ type: 'text', text: 'look' }, image, { type: 'document', source: {} }])
+    builder.assistant('m1', [{ type: 'thinking', thinking: 'hm', signature: 's' }])
+    builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: { n: 1 } }])
+    builder.result('c1', [{ type: 'text', text: 'here' }, image])
+    expect(said(builder)).toEqual([
       [
         'user',
         [
@@ -111,15 +111,15 @@ describe('the request of a call of its own', () => {
     ['another, where that is gone', [{ ...read, name: 'Bash' }], ['Bash']],
     ['one of its own, where there is none', [], ['unavailable']],
   ])('while there are calls a tool is declared: %s', (_, tools, names) => {
-    const teller = new Teller()
-    teller.user('one')
-    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
-    teller.result('c1', 'text')
-    const { payload } = input(teller, { tools })
+    const builder = new SessionBuilder()
+    builder.user('one')
+    builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
+    builder.result('c1', 'text')
+    const { payload } = input(builder, { tools })
     expect(payload.tools?.map((tool) => tool.name)).toEqual(names)
     expect(payload.tools?.some((tool) => 'cache_control' in tool)).toBe(false)
     expect(validate(payload, profile)).toEqual([])
-    const told = input(teller, { tools, asText: true }).payload
+    const told = input(builder, { tools, asText: true }).payload
     expect([told.tools, validate(told, profile)]).toEqual([undefined, []])
     expect(told.messages.map(({ content }) => content)).toEqual([
       'one',
@@ -132,11 +132,11 @@ describe('the request of a call of its own', () => {
   })
 
   it('what was cleared stays cleared, as text too', () => {
-    const teller = new Teller()
-    teller.user('one')
-    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
-    teller.result('c1', 'long text')
-    teller.notice('microcompact_boundary', {
+    const builder = new SessionBuilder()
+    builder.user('one')
+    builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
+    builder.result('c1', 'long text')
+    builder.notice('microcompact_boundary', {
       microcompactMetadata: {
         trigger: 'auto',
         preTokens: 1,
@@ -146,7 +146,7 @@ describe('the request of a call of its own', () => {
       },
     })
     for (const asText of [false, true]) {
-      const text = JSON.stringify(said(teller, { asText }))
+      const text = JSON.stringify(said(builder, { asText }))
       expect([text.includes('long text'), text.includes('[Old tool result content cleared]')]).toEqual([
         false,
         true,
@@ -155,21 +155,21 @@ describe('the request of a call of its own', () => {
   })
 
   it('listings of skills are left out, and what a compaction brought back is only named', () => {
-    const teller = new Teller()
-    teller.user('before')
-    teller.batch(() => {
-      teller.notice('compact_boundary', {
+    const builder = new SessionBuilder()
+    builder.user('before')
+    builder.batch(() => {
+      builder.notice('compact_boundary', {
         parentUuid: null,
         compactMetadata: { trigger: 'auto', preTokens: 1 },
       })
-      teller.user('Summary: x', { isCompactSummary: true })
-      teller.attachment({ type: 'file', path: '/src/a.ts', content: 'long' })
+      builder.user('Summary: x', { isCompactSummary: true })
+      builder.attachment({ type: 'file', path: '/src/a.ts', content: 'long' })
     })
-    teller.attachment({ type: 'todo', content: 'long', context: 'post-compact' })
-    teller.attachment({ type: 'skill_listing', content: 'long' })
-    teller.attachment({ type: 'skill_discovery', content: 'long' })
-    teller.attachment({ type: 'hook_context', content: 'a hook’s word' })
-    const text = JSON.stringify(said(teller))
+    builder.attachment({ type: 'todo', content: 'long', context: 'post-compact' })
+    builder.attachment({ type: 'skill_listing', content: 'long' })
+    builder.attachment({ type: 'skill_discovery', content: 'long' })
+    builder.attachment({ type: 'hook_context', content: 'a hook’s word' })
+    const text = JSON.stringify(said(builder))
     expect(text).not.toContain('long')
     expect(text).toContain('[brought back after a compaction: file /src/a.ts]')
     expect(text).toContain('[brought back after a compaction: todo]')
@@ -177,9 +177,9 @@ describe('the request of a call of its own', () => {
   })
 
   it('what only its maker can read, or another provider does not know, becomes text', () => {
-    const teller = new Teller()
-    teller.user([{ type: 'compaction', content: 'an earlier summary', signature: 's' }])
-    teller.assistant('m1', [
+    const builder = new SessionBuilder()
+    builder.user([{ type: 'compaction', content: 'an earlier summary', signature: 's' }])
+    builder.assistant('m1', [
       { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'x' } },
       {
         type: 'web_search_tool_result',
@@ -188,8 +188,8 @@ describe('the request of a call of its own', () => {
       },
       { type: 'hologram', frames: [1] },
     ])
-    teller.system('be brief')
-    expect(said(teller)).toEqual([
+    builder.system('be brief')
+    expect(said(builder)).toEqual([
       ['user', [{ type: 'text', text: 'an earlier summary' }]],
       [
         'assistant',
@@ -210,9 +210,9 @@ describe('the request of a call of its own', () => {
   })
 
   it('exact texts go along with blocks that stay', () => {
-    const teller = new Teller()
-    teller.user('one')
-    teller.assistant(
+    const builder = new SessionBuilder()
+    builder.user('one')
+    builder.assistant(
       'm1',
       [
         { type: 'thinking', thinking: 'hm' },
@@ -220,19 +220,19 @@ describe('the request of a call of its own', () => {
       ],
       { rawBlocks: [{ index: 1, text: '{"type":"tool_use","id":"c1","name":"Read","input":{"id":1.0}}' }] },
     )
-    teller.result('c1', 'x')
-    expect(input(teller).raw[1]?.get(0)).toContain('1.0')
+    builder.result('c1', 'x')
+    expect(input(builder).raw[1]?.get(0)).toContain('1.0')
   })
 
   it('the marker stands in front only where the model would speak first', () => {
-    const teller = new Teller()
-    teller.assistant('m1', 'yes')
-    expect(said(teller, { marker: TRUNCATION_MARKER })).toMatchObject([
+    const builder = new SessionBuilder()
+    builder.assistant('m1', 'yes')
+    expect(said(builder, { marker: TRUNCATION_MARKER })).toMatchObject([
       ['user', TRUNCATION_MARKER],
       ['assistant', 'yes'],
       ['user', 'TASK'],
     ])
-    const other = new Teller()
+    const other = new SessionBuilder()
     other.user('one')
     expect(JSON.stringify(said(other, { marker: TRUNCATION_MARKER }))).not.toContain(TRUNCATION_MARKER)
   })
@@ -280,15 +280,15 @@ describe('thinking while a summary is written', () => {
 
 /** `count` rounds of a call and its result, 10 tokens a record, behind a prompt. */
 function rounds(count: number): readonly Entry[] {
-  const teller = new Teller()
-  teller.user('go', { uuid: 'q' })
+  const builder = new SessionBuilder()
+  builder.user('go', { uuid: 'q' })
   for (let index = 0; index < count; index += 1) {
-    teller.assistant(`m${index}`, [{ type: 'tool_use', id: `c${index}`, name: 'Read', input: {} }], {
+    builder.assistant(`m${index}`, [{ type: 'tool_use', id: `c${index}`, name: 'Read', input: {} }], {
       uuid: `a${index}`,
     })
-    teller.result(`c${index}`, 'x', { uuid: `r${index}` })
+    builder.result(`c${index}`, 'x', { uuid: `r${index}` })
   }
-  return teller.view.entries.toArray()
+  return builder.view.entries.toArray()
 }
 
 const tokensOf = (): number => 10

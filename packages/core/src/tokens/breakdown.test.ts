@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { type AccountingRules, duplicateReads, openAccount } from './breakdown.ts'
@@ -13,39 +13,39 @@ const read = (id: string, path: string): Block => ({
   input: { file_path: path },
 })
 
-function told(tell: (teller: Teller) => void) {
-  const teller = new Teller()
-  tell(teller)
+function told(tell: (builder: SessionBuilder) => void) {
+  const builder = new SessionBuilder()
+  tell(builder)
   const account = openAccount(rules)
-  for (const entry of teller.view.entries) account.add(entry.record)
+  for (const entry of builder.view.entries) account.add(entry.record)
   return account.standing
 }
 
 describe('accounting', () => {
-  const standing = told((teller) => {
-    teller.user('go')
-    teller.user('<local-command-stdout>x</local-command-stdout>')
-    teller.user('caveat', { isMeta: true })
-    teller.user('Summary: …', { isCompactSummary: true })
-    teller.user([{ type: 'image' }, { type: 'hologram' }])
-    teller.assistant('m1', [
+  const standing = told((builder) => {
+    builder.user('go')
+    builder.user('<local-command-stdout>x</local-command-stdout>')
+    builder.user('caveat', { isMeta: true })
+    builder.user('Summary: …', { isCompactSummary: true })
+    builder.user([{ type: 'image' }, { type: 'hologram' }])
+    builder.assistant('m1', [
       { type: 'thinking', thinking: '' },
       { type: 'text', text: 'hm' },
       read('c1', '/a'),
       read('c2', '/b'),
     ])
-    teller.result('c1', 'x')
-    teller.result('c2', 'x')
-    teller.assistant('m2', [read('c3', '/a'), { type: 'tool_use', id: 'c4', name: 'Bash', input: {} }])
-    teller.result('c3', 'x')
-    teller.result('c4', 'x')
-    teller.result('nobody', 'x')
-    teller.attachment({ type: 'todo', content: 'x' })
-    teller.attachment({ content: 'x' })
-    teller.attachment({ type: 'todo', content: 'x' }, { isScreenOnly: true })
-    teller.notice('turn_duration')
+    builder.result('c1', 'x')
+    builder.result('c2', 'x')
+    builder.assistant('m2', [read('c3', '/a'), { type: 'tool_use', id: 'c4', name: 'Bash', input: {} }])
+    builder.result('c3', 'x')
+    builder.result('c4', 'x')
+    builder.result('nobody', 'x')
+    builder.attachment({ type: 'todo', content: 'x' })
+    builder.attachment({ content: 'x' })
+    builder.attachment({ type: 'todo', content: 'x' }, { isScreenOnly: true })
+    builder.notice('turn_duration')
     const error = { id: 'e', role: 'assistant' as const, model: '<synthetic>', content: 'API error' }
-    teller.assistant('e', '', { isApiErrorMessage: true, message: error })
+    builder.assistant('e', '', { isApiErrorMessage: true, message: error })
   })
 
   it('puts every block into one class, and the classes add up', () => {

@@ -1,5 +1,5 @@
+import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
@@ -108,28 +108,28 @@ describe('an entry of the view', () => {
   const thought: Block = { type: 'thinking', thinking: text(40), signature: 's' }
 
   it('counts what it brings to a request', () => {
-    const teller = new Teller()
-    teller.user(text(40))
-    teller.assistant('m1', [thought, { type: 'text', text: text(8) }])
-    teller.attachment({ type: 'file', content: text(10_000) }, { isScreenOnly: true })
-    teller.notice('info', { content: text(400) })
-    const entries = [...teller.view.entries]
+    const builder = new SessionBuilder()
+    builder.user(text(40))
+    builder.assistant('m1', [thought, { type: 'text', text: text(8) }])
+    builder.attachment({ type: 'file', content: text(10_000) }, { isScreenOnly: true })
+    builder.notice('info', { content: text(400) })
+    const entries = [...builder.view.entries]
     expect(entries.map(fixed.entry)).toEqual([10, 12, 0, 0])
     expect(entries.map(fixed.thinking)).toEqual([0, 10, 0, 0])
   })
 
   it('counts an attachment as the text the model reads', () => {
-    const teller = new Teller()
-    teller.attachment({ type: 'hook_context', content: text(4_000) })
-    expect([...teller.view.entries].map(fixed.entry)).toEqual([1_017])
+    const builder = new SessionBuilder()
+    builder.attachment({ type: 'hook_context', content: text(4_000) })
+    expect([...builder.view.entries].map(fixed.entry)).toEqual([1_017])
   })
 
   it('is counted anew when it is cleared', () => {
-    const teller = new Teller()
-    teller.user('go')
-    teller.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
-    teller.result('c1', text(40_000))
-    const before = [...teller.view.entries].map(fixed.entry)
+    const builder = new SessionBuilder()
+    builder.user('go')
+    builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
+    builder.result('c1', text(40_000))
+    const before = [...builder.view.entries].map(fixed.entry)
     const metadata = {
       trigger: 'auto',
       preTokens: 0,
@@ -137,8 +137,8 @@ describe('an entry of the view', () => {
       compactedToolIds: ['c1'],
       clearedAttachmentUUIDs: [],
     }
-    teller.notice('microcompact_boundary', { microcompactMetadata: metadata })
-    const after = [...teller.view.entries].map(fixed.entry)
+    builder.notice('microcompact_boundary', { microcompactMetadata: metadata })
+    const after = [...builder.view.entries].map(fixed.entry)
     expect([before, after]).toEqual([
       [1, 2, 10_000],
       [1, 2, 8, 0],

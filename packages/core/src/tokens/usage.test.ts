@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { type AssistantRecord, SYNTHETIC_MODEL, type Usage } from '../log/record.ts'
@@ -25,13 +25,13 @@ function measured(id: string, content: readonly Block[], usage: Partial<Usage>, 
   return { message: { id, role: 'assistant', model, content, usage: whole } }
 }
 
-function answer(teller: Teller, id: string, content: readonly Block[], usage: Partial<Usage>): void {
-  teller.assistant(id, content, measured(id, content, usage))
+function answer(builder: SessionBuilder, id: string, content: readonly Block[], usage: Partial<Usage>): void {
+  builder.assistant(id, content, measured(id, content, usage))
 }
 
-function asked(teller: Teller, more: Partial<ContextQuestion> = {}): ContextTokens {
+function asked(builder: SessionBuilder, more: Partial<ContextQuestion> = {}): ContextTokens {
   return contextTokens({
-    view: teller.view,
+    view: builder.view,
     estimator,
     calibration: startCalibration({ scale: 1, offset: 0, weight: 1 }),
     policy,
@@ -43,7 +43,7 @@ function asked(teller: Teller, more: Partial<ContextQuestion> = {}): ContextToke
 
 interface Case {
   readonly name: string
-  readonly tell: (teller: Teller) => void
+  readonly tell: (builder: SessionBuilder) => void
   readonly question?: Partial<ContextQuestion>
   readonly tokens: ContextTokens
 }
@@ -60,17 +60,17 @@ const CLEARING = {
 const cases: readonly Case[] = [
   {
     name: 'nothing measured: everything is estimated, system prompt and tools included',
-    tell: (teller) => {
-      teller.user(text(100))
-      teller.assistant('m1', [said(20)])
+    tell: (builder) => {
+      builder.user(text(100))
+      builder.assistant('m1', [said(20)])
     },
     tokens: { expected: 5_120, high: 6_827, source: 'estimated' },
   },
   {
     name: 'measured: input, cached or not, and output',
-    tell: (teller) => {
-      teller.user(text(100))
-      answer(teller, 'm1', [said(20)], {
+    tell: (builder) => {
+      builder.user(text(100))
+      answer(builder, 'm1', [said(20)], {
         input_tokens: 10,
         cache_creation_input_tokens: 200,
         cache_read_input_tokens: 3_000,
@@ -81,230 +81,230 @@ const cases: readonly Case[] = [
   },
   {
     name: 'what came later is estimated',
-    tell: (teller) => {
-      answer(teller, 'm1', [call('c1')], { input_tokens: 1_000, output_tokens: 25 })
-      teller.result('c1', text(300))
-      teller.user(text(30))
+    tell: (builder) => {
+      answer(builder, 'm1', [call('c1')], { input_tokens: 1_000, output_tokens: 25 })
+      builder.result('c1', text(300))
+      builder.user(text(30))
     },
     tokens: { expected: 1_355, high: 1_465, source: 'both' },
   },
   {
     name: 'the newest measurement counts',
-    tell: (teller) => {
-      answer(teller, 'm1', [call('c1')], { input_tokens: 1_000, output_tokens: 25 })
-      teller.result('c1', text(300))
-      answer(teller, 'm2', [said(1)], { input_tokens: 1_500, output_tokens: 50 })
+    tell: (builder) => {
+      answer(builder, 'm1', [call('c1')], { input_tokens: 1_000, output_tokens: 25 })
+      builder.result('c1', text(300))
+      answer(builder, 'm2', [said(1)], { input_tokens: 1_500, output_tokens: 50 })
     },
     tokens: { expected: 1_550, high: 1_550, source: 'measured' },
   },
   {
     name: 'an error that the engine wrote measures nothing',
-    tell: (teller) => {
-      answer(teller, 'm1', [said(1)], { input_tokens: 1_000, output_tokens: 25 })
+    tell: (builder) => {
+      answer(builder, 'm1', [said(1)], { input_tokens: 1_000, output_tokens: 25 })
       const error = measured('m2', [said(9)], { input_tokens: 7 }, SYNTHETIC_MODEL)
-      teller.assistant('m2', [said(9)], { ...error, isApiErrorMessage: true })
+      builder.assistant('m2', [said(9)], { ...error, isApiErrorMessage: true })
     },
     tokens: { expected: 1_025, high: 1_025, source: 'measured' },
   },
   {
     name: 'several records of one response: what lies between them is not missed',
-    tell: (teller) => {
-      answer(teller, 'm1', [call('c1')], { input_tokens: 1_000, output_tokens: 40 })
-      teller.result('c1', text(300))
-      answer(teller, 'm1', [call('c2')], { input_tokens: 1_000, output_tokens: 40 })
-      teller.result('c2', text(60))
+    tell: (builder) => {
+      answer(builder, 'm1', [call('c1')], { input_tokens: 1_000, output_tokens: 40 })
+      builder.result('c1', text(300))
+      answer(builder, 'm1', [call('c2')], { input_tokens: 1_000, output_tokens: 40 })
+      builder.result('c2', text(60))
     },
     tokens: { expected: 1_400, high: 1_520, source: 'both' },
   },
   {
     name: 'output as it was when the stream began: the estimate of the response is larger and counts',
-    tell: (teller) => {
-      answer(teller, 'm1', [said(90)], { input_tokens: 1_000, output_tokens: 1 })
-      answer(teller, 'm1', [said(30)], { input_tokens: 1_000, output_tokens: 1 })
+    tell: (builder) => {
+      answer(builder, 'm1', [said(90)], { input_tokens: 1_000, output_tokens: 1 })
+      answer(builder, 'm1', [said(30)], { input_tokens: 1_000, output_tokens: 1 })
     },
     tokens: { expected: 1_120, high: 1_160, source: 'both' },
   },
   {
     name: 'output of the last record where the first has less',
-    tell: (teller) => {
-      answer(teller, 'm1', [said(10)], { input_tokens: 1_000, output_tokens: 1 })
-      answer(teller, 'm1', [said(10)], { input_tokens: 1_000, output_tokens: 80 })
-      answer(teller, 'm1', [said(10)], { input_tokens: 1_000, output_tokens: 2 })
+    tell: (builder) => {
+      answer(builder, 'm1', [said(10)], { input_tokens: 1_000, output_tokens: 1 })
+      answer(builder, 'm1', [said(10)], { input_tokens: 1_000, output_tokens: 80 })
+      answer(builder, 'm1', [said(10)], { input_tokens: 1_000, output_tokens: 2 })
     },
     tokens: { expected: 1_080, high: 1_080, source: 'measured' },
   },
   {
     name: 'iterations: the last message',
-    tell: (teller) => {
+    tell: (builder) => {
       const iterations = [
         { type: 'message', input_tokens: 9_000, output_tokens: 1 },
         { type: 'message', input_tokens: 2_000, output_tokens: 30 },
       ]
-      answer(teller, 'm1', [said(1)], { input_tokens: 11_000, output_tokens: 31, iterations })
+      answer(builder, 'm1', [said(1)], { input_tokens: 11_000, output_tokens: 31, iterations })
     },
     tokens: { expected: 2_030, high: 2_030, source: 'measured' },
   },
   {
     name: 'after a boundary nothing from before it measures the view, kept records included',
-    tell: (teller) => {
-      teller.user(text(10))
-      answer(teller, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 8 })
-      const preservedMessages = { anchorUuid: 'summary', uuids: [teller.tip ?? ''] }
-      teller.notice('compact_boundary', {
+    tell: (builder) => {
+      builder.user(text(10))
+      answer(builder, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 8 })
+      const preservedMessages = { anchorUuid: 'summary', uuids: [builder.tip ?? ''] }
+      builder.notice('compact_boundary', {
         compactMetadata: { trigger: 'auto', preTokens: 1, preservedMessages },
       })
-      teller.user(text(40), { uuid: 'summary', isCompactSummary: true })
+      builder.user(text(40), { uuid: 'summary', isCompactSummary: true })
     },
     tokens: { expected: 5_048, high: 6_731, source: 'estimated' },
   },
   {
     name: 'after a boundary the first response measures again',
-    tell: (teller) => {
-      answer(teller, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 8 })
-      teller.notice('compact_boundary', BOUNDARY)
-      teller.user(text(40), { isCompactSummary: true })
-      answer(teller, 'm2', [said(8)], { input_tokens: 7_000, output_tokens: 8 })
+    tell: (builder) => {
+      answer(builder, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 8 })
+      builder.notice('compact_boundary', BOUNDARY)
+      builder.user(text(40), { isCompactSummary: true })
+      answer(builder, 'm2', [said(8)], { input_tokens: 7_000, output_tokens: 8 })
     },
     tokens: { expected: 7_008, high: 7_008, source: 'measured' },
   },
   {
     name: 'after a clearing all is estimated until a response measures again',
-    tell: (teller) => {
-      answer(teller, 'm1', [call('c1')], { input_tokens: 9_000, output_tokens: 8 })
-      teller.result('c1', text(700))
-      answer(teller, 'm2', [said(4)], { input_tokens: 10_000, output_tokens: 4 })
-      teller.notice('microcompact_boundary', { microcompactMetadata: CLEARING })
+    tell: (builder) => {
+      answer(builder, 'm1', [call('c1')], { input_tokens: 9_000, output_tokens: 8 })
+      builder.result('c1', text(700))
+      answer(builder, 'm2', [said(4)], { input_tokens: 10_000, output_tokens: 4 })
+      builder.notice('microcompact_boundary', { microcompactMetadata: CLEARING })
     },
     tokens: { expected: 5_014, high: 6_686, source: 'estimated' },
   },
   {
     name: 'after an epoch too',
-    tell: (teller) => {
-      answer(teller, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 8 })
-      teller.notice('epoch', { epoch: { sections: [], tools: [], model: 'm', parameters: {} } })
+    tell: (builder) => {
+      answer(builder, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 8 })
+      builder.notice('epoch', { epoch: { sections: [], tools: [], model: 'm', parameters: {} } })
     },
     tokens: { expected: 5_008, high: 6_678, source: 'estimated' },
   },
   {
     name: 'a response that had begun before a rewrite does not measure what came of it',
-    tell: (teller) => {
-      teller.user(text(10))
-      answer(teller, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 16 })
-      teller.notice('epoch', { epoch: { sections: [], tools: [], model: 'm', parameters: {} } })
-      answer(teller, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 16 })
+    tell: (builder) => {
+      builder.user(text(10))
+      answer(builder, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 16 })
+      builder.notice('epoch', { epoch: { sections: [], tools: [], model: 'm', parameters: {} } })
+      answer(builder, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 16 })
     },
     tokens: { expected: 5_026, high: 6_702, source: 'estimated' },
   },
   {
     name: 'nor where the compaction took its first record away',
-    tell: (teller) => {
-      teller.user(text(10))
-      answer(teller, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 16 })
-      teller.notice('compact_boundary', BOUNDARY)
-      teller.user(text(40), { isCompactSummary: true })
-      answer(teller, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 16 })
+    tell: (builder) => {
+      builder.user(text(10))
+      answer(builder, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 16 })
+      builder.notice('compact_boundary', BOUNDARY)
+      builder.user(text(40), { isCompactSummary: true })
+      answer(builder, 'm1', [said(8)], { input_tokens: 90_000, output_tokens: 16 })
     },
     tokens: { expected: 5_048, high: 6_731, source: 'estimated' },
   },
   {
     name: 'the next response after it does',
-    tell: (teller) => {
-      answer(teller, 'm1', [call('c1')], { input_tokens: 9_000, output_tokens: 8 })
-      teller.notice('epoch', { epoch: { sections: [], tools: [], model: 'm', parameters: {} } })
-      answer(teller, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 16 })
-      teller.result('c1', text(30))
-      answer(teller, 'm2', [said(4)], { input_tokens: 7_000, output_tokens: 4 })
+    tell: (builder) => {
+      answer(builder, 'm1', [call('c1')], { input_tokens: 9_000, output_tokens: 8 })
+      builder.notice('epoch', { epoch: { sections: [], tools: [], model: 'm', parameters: {} } })
+      answer(builder, 'm1', [said(8)], { input_tokens: 9_000, output_tokens: 16 })
+      builder.result('c1', text(30))
+      answer(builder, 'm2', [said(4)], { input_tokens: 7_000, output_tokens: 4 })
     },
     tokens: { expected: 7_004, high: 7_004, source: 'measured' },
   },
   {
     name: 'what was deleted from the cache since is subtracted',
-    tell: (teller) => {
-      answer(teller, 'm1', [said(1)], { input_tokens: 9_000, output_tokens: 10 })
-      teller.user(text(30))
+    tell: (builder) => {
+      answer(builder, 'm1', [said(1)], { input_tokens: 9_000, output_tokens: 10 })
+      builder.user(text(30))
     },
     question: { deleted: [{ type: 'tool_result', tool_use_id: 'c0', content: text(500) }] },
     tokens: { expected: 8_540, high: 8_550, source: 'both' },
   },
   {
     name: 'what is not sent counts nothing',
-    tell: (teller) => {
-      answer(teller, 'm1', [said(1)], { input_tokens: 9_000, output_tokens: 10 })
-      teller.attachment({ type: 'file', content: text(400) }, { isScreenOnly: true })
-      teller.notice('turn_duration', { content: text(400) })
+    tell: (builder) => {
+      answer(builder, 'm1', [said(1)], { input_tokens: 9_000, output_tokens: 10 })
+      builder.attachment({ type: 'file', content: text(400) }, { isScreenOnly: true })
+      builder.notice('turn_duration', { content: text(400) })
     },
     tokens: { expected: 9_010, high: 9_010, source: 'measured' },
   },
 ]
 
 /** A turn of two responses, measured after the second, and a prompt behind it. */
-function thinkingTurn(teller: Teller, end: (teller: Teller) => void): void {
-  teller.user('old')
-  answer(teller, 'm0', [thought(900), said(1)], { input_tokens: 1_000, output_tokens: 901 })
-  teller.user('go')
-  answer(teller, 'm1', [thought(100), call('c1')], { input_tokens: 1_010, output_tokens: 102 })
-  teller.result('c1', text(50))
-  answer(teller, 'm2', [thought(40), call('c2')], { input_tokens: 2_000, output_tokens: 42 })
-  end(teller)
+function thinkingTurn(builder: SessionBuilder, end: (builder: SessionBuilder) => void): void {
+  builder.user('old')
+  answer(builder, 'm0', [thought(900), said(1)], { input_tokens: 1_000, output_tokens: 901 })
+  builder.user('go')
+  answer(builder, 'm1', [thought(100), call('c1')], { input_tokens: 1_010, output_tokens: 102 })
+  builder.result('c1', text(50))
+  answer(builder, 'm2', [thought(40), call('c2')], { input_tokens: 2_000, output_tokens: 42 })
+  end(builder)
 }
 
 const strippingCases: readonly Case[] = [
   {
     name: 'thinking of the turn leaves at the next prompt',
-    tell: (teller) => thinkingTurn(teller, () => teller.user(text(30))),
+    tell: (builder) => thinkingTurn(builder, () => builder.user(text(30))),
     question: { stripsThinking: true },
     tokens: { expected: 2_042 + 30 - 140, high: 2_042 + 40 - 140, source: 'both' },
   },
   {
     name: 'not while tool results come in',
-    tell: (teller) => thinkingTurn(teller, () => teller.result('c2', text(30))),
+    tell: (builder) => thinkingTurn(builder, () => builder.result('c2', text(30))),
     question: { stripsThinking: true },
     tokens: { expected: 2_042 + 30, high: 2_042 + 40, source: 'both' },
   },
   {
     name: 'with words beside the results too',
-    tell: (teller) =>
-      thinkingTurn(teller, () => {
-        teller.result('c2', text(30))
-        teller.user(text(10))
+    tell: (builder) =>
+      thinkingTurn(builder, () => {
+        builder.result('c2', text(30))
+        builder.user(text(10))
       }),
     question: { stripsThinking: true },
     tokens: { expected: 2_042 + 40 - 140, high: 2_042 + 54 - 140, source: 'both' },
   },
   {
     name: 'with an attachment, which is words to the model',
-    tell: (teller) =>
-      thinkingTurn(teller, () => {
-        teller.result('c2', text(30))
-        teller.attachment({ type: 'reminder', content: '' })
+    tell: (builder) =>
+      thinkingTurn(builder, () => {
+        builder.result('c2', text(30))
+        builder.attachment({ type: 'reminder', content: '' })
       }),
     question: { stripsThinking: true },
     tokens: { expected: 2_042 + 44 - 140, high: 2_042 + 59 - 140, source: 'both' },
   },
   {
     name: 'not with a system message in mid-conversation, nor with what only the screen shows',
-    tell: (teller) =>
-      thinkingTurn(teller, () => {
-        teller.result('c2', text(20))
-        teller.system(text(10))
-        teller.attachment({ type: 'file', content: text(400) }, { isScreenOnly: true })
+    tell: (builder) =>
+      thinkingTurn(builder, () => {
+        builder.result('c2', text(20))
+        builder.system(text(10))
+        builder.attachment({ type: 'file', content: text(400) }, { isScreenOnly: true })
       }),
     question: { stripsThinking: true },
     tokens: { expected: 2_042 + 30, high: 2_042 + 40, source: 'both' },
   },
   {
     name: 'not on a model that keeps it',
-    tell: (teller) => thinkingTurn(teller, () => teller.user(text(30))),
+    tell: (builder) => thinkingTurn(builder, () => builder.user(text(30))),
     tokens: { expected: 2_042 + 30, high: 2_042 + 40, source: 'both' },
   },
   {
     name: 'with nothing measured, thinking of finished turns is not counted',
-    tell: (teller) => {
-      teller.user(text(10))
-      teller.assistant('m1', [thought(100), said(8)])
-      teller.user(text(10))
-      teller.assistant('m2', [thought(40), call('c2')])
-      teller.result('c2', text(20))
+    tell: (builder) => {
+      builder.user(text(10))
+      builder.assistant('m1', [thought(100), said(8)])
+      builder.user(text(10))
+      builder.assistant('m2', [thought(40), call('c2')])
+      builder.result('c2', text(20))
     },
     question: { stripsThinking: true },
     tokens: { expected: 5_090, high: 6_787, source: 'estimated' },
@@ -313,26 +313,26 @@ const strippingCases: readonly Case[] = [
 
 describe('contextTokens', () => {
   it.each([...cases, ...strippingCases])('$name', ({ tell, question, tokens }) => {
-    const teller = new Teller()
-    tell(teller)
-    expect(asked(teller, question)).toEqual(tokens)
+    const builder = new SessionBuilder()
+    tell(builder)
+    expect(asked(builder, question)).toEqual(tokens)
   })
 
   it('applies what the session has taught', () => {
-    const teller = new Teller()
-    answer(teller, 'm1', [said(1)], { input_tokens: 1_000, output_tokens: 10 })
-    teller.user(text(100))
+    const builder = new SessionBuilder()
+    answer(builder, 'm1', [said(1)], { input_tokens: 1_000, output_tokens: 10 })
+    builder.user(text(100))
     const calibration = startCalibration({ scale: 1.5, offset: 7, weight: 1 })
-    expect(asked(teller, { calibration })).toEqual({ expected: 1_167, high: 1_220, source: 'both' })
+    expect(asked(builder, { calibration })).toEqual({ expected: 1_167, high: 1_220, source: 'both' })
   })
 
   it('is asked for the prefix only where nothing is measured', () => {
-    const teller = new Teller()
-    answer(teller, 'm1', [said(1)], { input_tokens: 1_000, output_tokens: 10 })
+    const builder = new SessionBuilder()
+    answer(builder, 'm1', [said(1)], { input_tokens: 1_000, output_tokens: 10 })
     const prefix = (): number => {
       throw new Error('asked for the prefix')
     }
-    expect(asked(teller, { prefix }).expected).toBe(1_010)
+    expect(asked(builder, { prefix }).expected).toBe(1_010)
   })
 })
 

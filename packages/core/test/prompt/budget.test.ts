@@ -30,7 +30,7 @@ function proposal(prompts: readonly (readonly Block[])[], profile: Profile, give
   const conversation = new Conversation(profile)
   prompts.forEach((blocks, index) => {
     if (index > 0) conversation.answer([text])
-    conversation.teller.user(blocks)
+    conversation.builder.user(blocks)
   })
   const { request } = conversation.assemble()
   const tally = advanceMedia(NO_MEDIA, request.messages)
@@ -84,13 +84,13 @@ describe('images and bytes', () => {
 
   it('those inside tool results and documents in pages count too', () => {
     const conversation = new Conversation(few(1))
-    conversation.teller.user('look')
+    conversation.builder.user('look')
     conversation.answer([{ type: 'tool_use', id: 't', name: 'Read', input: {} }])
-    conversation.teller.result('t', [text, picture()])
+    conversation.builder.result('t', [text, picture()])
     conversation.answer([text])
     const pages = { type: 'base64', media_type: 'application/pdf', data: 'AAAA' }
     const plain = { type: 'text', media_type: 'text/plain', data: 'AAAA' }
-    conversation.teller.user([
+    conversation.builder.user([
       { type: 'document', source: pages },
       { type: 'document', source: plain },
     ])
@@ -127,7 +127,7 @@ describe('images and bytes', () => {
     const conversation = new Conversation(few(100))
     let grown = NO_MEDIA
     for (const blocks of prompts(6)) {
-      conversation.teller.user(blocks)
+      conversation.builder.user(blocks)
       grown = advanceMedia(grown, conversation.assemble().request.messages)
       conversation.answer([text])
     }

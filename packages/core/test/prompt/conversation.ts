@@ -2,7 +2,7 @@
  * A conversation as the engine would lead it, request by request: what is new about the prefix is appended, the
  * request assembled, its reading foreseen, sent to a cache, learnt from and answered. For laws and tests.
  */
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { type Forecast, forecastRead, learnFromResponse } from '../../src/cache/cache-forecast.ts'
 import { type Lineage, NO_LINEAGE } from '../../src/cache/cache-model.ts'
 import {
@@ -82,7 +82,7 @@ export interface Asked {
 }
 
 export class Conversation {
-  readonly teller: Teller
+  readonly builder: SessionBuilder
   readonly profile: Profile
   readonly cache: ProviderCache
   now = 1_800_000_000_000
@@ -99,8 +99,8 @@ export class Conversation {
   #checked: Checked
   #answeredAt = -1
 
-  constructor(profile: Profile = PROFILE, teller: Teller = new Teller('led')) {
-    this.teller = teller
+  constructor(profile: Profile = PROFILE, builder: SessionBuilder = new SessionBuilder('led')) {
+    this.builder = builder
     this.profile = profile
     this.cache = new ProviderCache({ minimum: profile.cache.minimumTokens ?? 0 })
     this.#checked = startCheck(profile)
@@ -113,11 +113,11 @@ export class Conversation {
   }
 
   append(records: readonly RecordBody[]): void {
-    this.teller.batch(() => {
+    this.builder.batch(() => {
       for (const record of records) {
-        if (record.type === 'attachment') this.teller.attachment(record.attachment, { isMeta: true })
-        else if (record.type === 'user') this.teller.system(record.message.content)
-        else this.teller.notice(record.subtype ?? '', { ...record })
+        if (record.type === 'attachment') this.builder.attachment(record.attachment, { isMeta: true })
+        else if (record.type === 'user') this.builder.system(record.message.content)
+        else this.builder.notice(record.subtype ?? '', { ...record })
       }
     })
   }
@@ -148,31 +148,31 @@ export class Conversation {
 
   /** Everything becomes a summary, and the epoch turns with it in one batch where it may. */
   compact(): EpochTurn {
-    const { teller, profile } = this
+    const { builder, profile } = this
     this.#advance()
     const { standing } = this.told
     if (standing === null) throw new Error('no epoch')
     const turn = turnEpoch(standing.epoch, this.present, { records: [], profile })
-    teller.batch(() => {
-      const boundary = teller.id('boundary')
+    builder.batch(() => {
+      const boundary = builder.id('boundary')
       const compactMetadata = { trigger: 'auto' as const, preTokens: 1 }
-      const links = { uuid: boundary, parentUuid: null, logicalParentUuid: teller.tip }
-      teller.notice('compact_boundary', { ...links, compactMetadata })
-      teller.user(`Summary ${teller.id('s')}`, { parentUuid: boundary, isCompactSummary: true })
-      if (turn.turns) teller.notice('epoch', { epoch: turn.epoch })
+      const links = { uuid: boundary, parentUuid: null, logicalParentUuid: builder.tip }
+      builder.notice('compact_boundary', { ...links, compactMetadata })
+      builder.user(`Summary ${builder.id('s')}`, { parentUuid: boundary, isCompactSummary: true })
+      if (turn.turns) builder.notice('epoch', { epoch: turn.epoch })
     })
     return turn
   }
 
   answer(blocks: readonly Block[]): string {
-    const id = this.teller.id('msg')
-    this.teller.assistant(id, blocks)
-    this.#answeredAt = this.teller.session.tip
+    const id = this.builder.id('msg')
+    this.builder.assistant(id, blocks)
+    this.#answeredAt = this.builder.session.tip
     return id
   }
 
   #advance(): void {
-    const { session, view } = this.teller
+    const { session, view } = this.builder
     this.told = advanceTold(this.told, session, view)
     this.flat = flatten(view, this.flat)
     this.#checked = advanceCheck(this.#checked, this.flat)
@@ -195,7 +195,7 @@ export class Conversation {
   #assembled(): AssembledRequest {
     const { told, flat, profile, ttl, clears } = this
     if (told.standing === null || flat === undefined) throw new Error('no epoch')
-    const { rewrittenAt } = this.teller.view
+    const { rewrittenAt } = this.builder.view
     const isAnswered = this.#answeredAt > rewrittenAt
     const firstClearable = this.firstClearable()
     this.edge = holdEdge(this.edge, { firstClearable, rewrittenAt, isAnswered, flat })
@@ -207,7 +207,7 @@ export class Conversation {
 
   /** Every result but the stubs left by a clearing, for want of a tier that knows better. */
   firstClearable(): string | null {
-    for (const { record, cleared } of this.teller.view.entries) {
+    for (const { record, cleared } of this.builder.view.entries) {
       if (record.type !== 'user' || typeof record.message.content === 'string') continue
       for (const block of record.message.content) {
         const id = String(block.tool_use_id)

@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createProfile, type Epoch, type KnownRecord, type Profile } from '../../src/index.ts'
 import { advanceTold, nothingTold } from '../../src/request/announced-prefix.ts'
@@ -28,10 +28,10 @@ const withGit = (text: string | null) => ({
 /** A conversation that has been answered once. */
 function begun(profile: Profile = PROFILE): Conversation {
   const conversation = new Conversation(profile)
-  conversation.teller.user('begin')
+  conversation.builder.user('begin')
   conversation.ask()
   conversation.answer([{ type: 'text', text: 'yes' }])
-  conversation.teller.user('go on')
+  conversation.builder.user('go on')
   return conversation
 }
 
@@ -77,7 +77,7 @@ describe('a section that changes within an epoch', () => {
     expect(conversation.compact().turns).toBe(true)
     const second = JSON.stringify(conversation.ask().payload.system)
     expect([first.includes('clean'), second.includes('dirty')]).toEqual([true, true])
-    conversation.teller.notice('compact_undone', { of: conversation.teller.view.acts[0]?.uuid ?? '' })
+    conversation.builder.notice('compact_undone', { of: conversation.builder.view.acts[0]?.uuid ?? '' })
     const undone = conversation.ask()
     expect(JSON.stringify(undone.payload.system)).toBe(first)
     expect(undone.changes).toEqual([])
@@ -87,13 +87,13 @@ describe('a section that changes within an epoch', () => {
     const conversation = begun()
     conversation.present = withGit('dirty')
     conversation.ask()
-    const { teller } = conversation
-    teller.notice('compact_boundary', {
+    const { builder } = conversation
+    builder.notice('compact_boundary', {
       uuid: 'b',
       parentUuid: null,
       compactMetadata: { trigger: 'auto', preTokens: 1 },
     })
-    teller.user('Summary', { parentUuid: 'b', isCompactSummary: true })
+    builder.user('Summary', { parentUuid: 'b', isCompactSummary: true })
     expect(conversation.ask().changes).toMatchObject([
       { kind: 'delta', delta: { sections: { git: 'dirty' } } },
     ])
@@ -103,17 +103,17 @@ describe('a section that changes within an epoch', () => {
     const conversation = begun()
     conversation.present = withGit('dirty')
     conversation.ask()
-    const { teller } = conversation
-    const kept = teller.records
+    const { builder } = conversation
+    const kept = builder.records
       .filter(({ type }) => type !== 'system')
       .slice(2)
       .map(({ uuid }) => uuid ?? '')
-    teller.notice('compact_boundary', {
+    builder.notice('compact_boundary', {
       uuid: 'b',
       parentUuid: null,
       compactMetadata: { trigger: 'auto', preTokens: 1, preservedMessages: { anchorUuid: 's', uuids: kept } },
     })
-    teller.user('Summary', { uuid: 's', parentUuid: 'b', isCompactSummary: true })
+    builder.user('Summary', { uuid: 's', parentUuid: 'b', isCompactSummary: true })
     expect(conversation.ask().changes).toEqual([])
   })
 
@@ -140,7 +140,7 @@ describe('a section that changes within an epoch', () => {
 
   it('costs nothing while nothing has been answered yet', () => {
     const conversation = new Conversation()
-    conversation.teller.user('begin')
+    conversation.builder.user('begin')
     conversation.ask()
     conversation.present = withGit('dirty')
     expect(conversation.ask().changes).toMatchObject([{ kind: 'epoch', breaksCache: false }])
@@ -167,11 +167,11 @@ describe('a section that changes within an epoch', () => {
     conversation.ask()
     const thinking = { type: 'thinking', thinking: 'hm', signature: 's' }
     conversation.answer([thinking, { type: 'tool_use', id: 't', name: 'Read', input: {} }])
-    conversation.teller.result('t', 'text')
+    conversation.builder.result('t', 'text')
     conversation.present = withGit('dirty')
     expect(conversation.ask().changes).toEqual([])
     conversation.answer([{ type: 'text', text: 'done' }])
-    conversation.teller.user('next')
+    conversation.builder.user('next')
     expect(conversation.ask().changes.map(({ kind }) => kind)).toEqual(['delta'])
   })
 })
@@ -230,7 +230,7 @@ describe('tools that come late', () => {
     })
     expect([asked.findings, asked.forecast.why]).toEqual([[], 'warm'])
     conversation.answer([{ type: 'text', text: 'fine' }])
-    conversation.teller.user('more')
+    conversation.builder.user('more')
     conversation.present = { ...PRESENT, tools: [...PRESENT.tools, late] }
     expect(conversation.ask().payload.messages.at(-1)?.content).toMatchObject([
       { type: 'tool_addition', tool: { type: 'tool_reference', name: 'Read' } },
@@ -274,9 +274,9 @@ describe('parameters', () => {
     expect(conversation.ask().changes).toEqual([])
     const older = new Conversation(INLINE)
     older.append([epochRecord(openEpoch(PRESENT, PROFILE))])
-    older.teller.user('begin')
+    older.builder.user('begin')
     older.answer([{ type: 'text', text: 'yes' }])
-    older.teller.user('go on')
+    older.builder.user('go on')
     expect(older.ask()).toMatchObject({ changes: [], payload: { model: 'model-a' } })
     older.present = { ...PRESENT, parameters: { max_tokens: 1000, betas: ['other'] } }
     expect(older.ask().changes).toMatchObject([{ causes: [{ kind: 'parameters', names: ['betas'] }] }])
@@ -292,10 +292,10 @@ describe('parameters', () => {
 })
 
 describe('the turn of an epoch', () => {
-  const thought: KnownRecord = new Teller().assistant('m', [
+  const thought: KnownRecord = new SessionBuilder().assistant('m', [
     { type: 'thinking', thinking: 'x', signature: 's' },
   ])
-  const addition = new Teller().system([
+  const addition = new SessionBuilder().system([
     { type: 'tool_addition', tool: { type: 'tool_definition', definition: tool('mcp__late') } },
   ])
   const epoch = openEpoch(PRESENT, PROFILE)
@@ -330,22 +330,22 @@ describe('the turn of an epoch', () => {
 
 describe('the fold', () => {
   it('passes over what is no epoch and keeps the one before', () => {
-    const teller = new Teller()
+    const builder = new SessionBuilder()
     const epoch = openEpoch(PRESENT, PROFILE)
-    teller.notice('epoch', { epoch })
+    builder.notice('epoch', { epoch })
     for (const bad of [{}, { ...epoch, sections: 1 }, { ...epoch, tools: [1] }, { ...epoch, sections: [{}] }])
-      teller.notice('epoch', { epoch: bad as unknown as Epoch })
-    const told = advanceTold(nothingTold(), teller.session, teller.view)
+      builder.notice('epoch', { epoch: bad as unknown as Epoch })
+    const told = advanceTold(nothingTold(), builder.session, builder.view)
     expect(told.standing?.epoch).toEqual(epoch)
   })
 
   it('follows the branch that counts', () => {
     const conversation = begun()
-    const { teller } = conversation
-    const prompt = teller.records.findLast(({ type }) => type === 'user')
+    const { builder } = conversation
+    const prompt = builder.records.findLast(({ type }) => type === 'user')
     conversation.present = { ...PRESENT, model: 'model-b' }
     expect(conversation.ask().payload.model).toBe('model-b')
-    teller.user('instead', { parentUuid: prompt?.parentUuid ?? null })
+    builder.user('instead', { parentUuid: prompt?.parentUuid ?? null })
     conversation.present = PRESENT
     const { payload, changes } = conversation.ask()
     expect([payload.model, changes]).toEqual(['model-a', []])

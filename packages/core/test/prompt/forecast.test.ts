@@ -1,4 +1,4 @@
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   forecastRead,
@@ -19,17 +19,17 @@ const MINUTE = 60_000
 function begun(ttl = '5m', profile = PROFILE): Conversation {
   const conversation = new Conversation(profile)
   conversation.ttl = ttl
-  conversation.teller.user('begin')
+  conversation.builder.user('begin')
   conversation.ask()
   conversation.answer([text('yes')])
-  conversation.teller.user('go on')
+  conversation.builder.user('go on')
   return conversation
 }
 
 /** One round of a tool loop. */
 function round(conversation: Conversation, id: string, said = 'result '.repeat(50)): void {
   conversation.answer([{ type: 'tool_use', id, name: 'Read', input: {} }])
-  conversation.teller.result(id, said)
+  conversation.builder.result(id, said)
 }
 
 /** What was foreseen, why, and whether the provider agreed. */
@@ -56,7 +56,7 @@ describe('what is foreseen', () => {
       conversation.now += 4 * MINUTE
       const { why, isRight } = asked(conversation)
       conversation.answer([text(`${turn}`)])
-      conversation.teller.user(`${turn}`)
+      conversation.builder.user(`${turn}`)
       return [why, isRight]
     })
     expect(whys).toEqual([
@@ -69,7 +69,7 @@ describe('what is foreseen', () => {
 
   it('nothing before the first request, and nothing without markers', () => {
     const conversation = new Conversation()
-    conversation.teller.user('begin')
+    conversation.builder.user('begin')
     expect(asked(conversation)).toEqual({ why: 'first', isRight: true, read: 0 })
     conversation.ttl = null
     expect(asked(conversation)).toEqual({ why: 'off', isRight: true, read: 0 })
@@ -83,7 +83,7 @@ describe('what is foreseen', () => {
       conversation.clears = clears
       conversation.ask()
       conversation.answer(Array.from({ length: 30 }, (_, index) => text(`step ${index}`)))
-      conversation.teller.user('more')
+      conversation.builder.user('more')
       return asked(conversation)
     }
     expect(wide(true)).toMatchObject({ why: 'warm', isRight: true })
@@ -98,7 +98,7 @@ describe('what is foreseen', () => {
     conversation.clears = false
     conversation.ask()
     conversation.answer(Array.from({ length: between }, (_, index) => text(`step ${index}`)))
-    conversation.teller.user('more')
+    conversation.builder.user('more')
     const { forecast, usage } = conversation.ask()
     expect([forecast.why, usage.cache_read_input_tokens === 0 || forecast.read > 0]).toEqual([why, true])
     if (why === 'warm') expect(usage.cache_read_input_tokens).toBe(forecast.read)
@@ -108,7 +108,7 @@ describe('what is foreseen', () => {
     const conversation = begun()
     conversation.ask()
     conversation.answer([text('show me')])
-    conversation.teller.user([{ type: 'image', source: { type: 'url', url: 'https://example.test/a.png' } }])
+    conversation.builder.user([{ type: 'image', source: { type: 'url', url: 'https://example.test/a.png' } }])
     const { forecast, usage } = conversation.ask()
     expect([forecast.why, forecast.isCertain]).toEqual(['key', false])
     expect(usage.cache_read_input_tokens).toBeGreaterThan(0)
@@ -148,7 +148,7 @@ describe('a clearing', () => {
     }
     conversation.ask()
     conversation.answer([text('done')])
-    conversation.teller.user('next')
+    conversation.builder.user('next')
     conversation.ask()
     const microcompactMetadata = {
       trigger: 'auto',
@@ -157,7 +157,7 @@ describe('a clearing', () => {
       compactedToolIds: ids.slice(0, -3),
       clearedAttachmentUUIDs: [],
     }
-    conversation.teller.notice('microcompact_boundary', { microcompactMetadata })
+    conversation.builder.notice('microcompact_boundary', { microcompactMetadata })
     return conversation
   }
 
@@ -179,7 +179,7 @@ describe('a clearing', () => {
     const conversation = cleared()
     const before = conversation.lineage.chains[0]?.sizes.last?.tokens
     conversation.ask()
-    conversation.teller.notice('clear_undone', { of: conversation.teller.view.acts[0]?.uuid ?? '' })
+    conversation.builder.notice('clear_undone', { of: conversation.builder.view.acts[0]?.uuid ?? '' })
     const { forecast, usage } = conversation.ask()
     expect([forecast.isCertain, forecast.read, usage.cache_read_input_tokens]).toEqual([true, before, before])
   })
@@ -212,17 +212,17 @@ describe('a session opened again', () => {
     const conversation = begun()
     round(conversation, 'a')
     const { usage } = conversation.ask()
-    const { teller, front, flat } = conversation
+    const { builder, front, flat } = conversation
     const said = { id: 'm', role: 'assistant' as const, model: 'model-a', content: [text('done')], usage }
-    const prompt = Date.parse(teller.records.findLast(({ type }) => type === 'user')?.timestamp ?? '')
-    teller.assistant('m', [text('done')], { message: said })
-    teller.user('next')
+    const prompt = Date.parse(builder.records.findLast(({ type }) => type === 'user')?.timestamp ?? '')
+    builder.assistant('m', [text('done')], { message: said })
+    builder.user('next')
     const { request } = conversation.assemble()
     if (front === undefined || flat === undefined || conversation.flat === undefined)
       throw new Error('no request')
     const { markers } = POLICY.cache
     const question = { front, flat: conversation.flat, profile: PROFILE, markers, ttl: '5m', clears: true }
-    const recalled = recallLineage({ ...question, edge: conversation.edge }, teller.view)
+    const recalled = recallLineage({ ...question, edge: conversation.edge }, builder.view)
     expect(cacheExpiry(recalled)).toBe(prompt + 5 * MINUTE)
     const left = Number(usage.cache_read_input_tokens) + Number(usage.cache_creation_input_tokens)
     const warm = forecastRead(recalled, { request, now: prompt + MINUTE, profile: PROFILE })
@@ -232,22 +232,22 @@ describe('a session opened again', () => {
   })
 
   it('recalls the gaps between its calls', () => {
-    const teller = new Teller()
+    const builder = new SessionBuilder()
     const at = (minutes: number) => ({ timestamp: new Date(minutes * MINUTE).toISOString() })
     const answer = (id: string, input: number, minutes: number) => {
       const usage = { input_tokens: input, output_tokens: 5 }
       const message = { id, role: 'assistant' as const, model: 'm', content: [text('x')], usage }
-      for (const _ of [1, 2]) teller.assistant(id, 'x', { message, ...at(minutes) })
+      for (const _ of [1, 2]) builder.assistant(id, 'x', { message, ...at(minutes) })
     }
-    teller.user('one', at(0))
+    builder.user('one', at(0))
     answer('a', 1000, 1)
-    teller.user('two', at(2))
+    builder.user('two', at(2))
     answer('b', 1500, 3)
-    teller.user('three', at(20))
+    builder.user('three', at(20))
     answer('c', 1800, 21)
-    teller.user('four', at(120))
+    builder.user('four', at(120))
     answer('d', 2000, 121)
-    expect(recallGaps(teller.session, PROFILE.cache)).toEqual({
+    expect(recallGaps(builder.session, PROFILE.cache)).toEqual({
       calls: 4,
       added: 2000,
       lapsed: 1500,
@@ -268,13 +268,13 @@ describe('a session opened again', () => {
       ttl: '5m',
       clears: true,
     }
-    expect(recallLineage(question, conversation.teller.view)).toEqual(NO_LINEAGE)
+    expect(recallLineage(question, conversation.builder.view)).toEqual(NO_LINEAGE)
     const usage = { input_tokens: 1, output_tokens: 1, cache_read_input_tokens: 9 }
     const said = { id: 'm', role: 'assistant' as const, model: 'model-a', content: 'x', usage }
-    conversation.teller.assistant('m', 'x', { message: said })
+    conversation.builder.assistant('m', 'x', { message: said })
     conversation.present = { ...PRESENT, model: 'model-b' }
     conversation.assemble()
-    expect(recallLineage({ ...question, flat: conversation.flat }, conversation.teller.view)).toEqual(
+    expect(recallLineage({ ...question, flat: conversation.flat }, conversation.builder.view)).toEqual(
       NO_LINEAGE,
     )
   })

@@ -16,7 +16,7 @@ const QUESTION: readonly ForkMessage[] = [{ role: 'user', content: 'sum up' }]
 
 function sent(profile = PROFILE) {
   const conversation = new Conversation(profile)
-  conversation.teller.user('begin')
+  conversation.builder.user('begin')
   const { request, payload } = conversation.ask()
   return { conversation, payload, request, params: captureParams(request, profile) }
 }
@@ -100,7 +100,7 @@ describe('what was said since a request went out', () => {
   it('is the response and all behind it', () => {
     const { conversation, request } = sent()
     conversation.answer([text('yes')])
-    conversation.teller.user('and now')
+    conversation.builder.user('and now')
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
     expect(messagesSince(request, conversation.flat)?.map(({ message }) => message)).toEqual([
@@ -111,7 +111,7 @@ describe('what was said since a request went out', () => {
 
   it('and what joined the last message', () => {
     const { conversation, request } = sent()
-    conversation.teller.user('one more thing')
+    conversation.builder.user('one more thing')
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
     expect(messagesSince(request, conversation.flat)?.map(({ message }) => message)).toEqual([
@@ -122,7 +122,7 @@ describe('what was said since a request went out', () => {
   it('cannot be told where the conversation begins otherwise now', () => {
     const { conversation, request } = sent()
     conversation.answer([text('yes')])
-    conversation.teller.user('and now')
+    conversation.builder.user('and now')
     conversation.compact()
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')

@@ -76,8 +76,8 @@ describe('law 2: wire, on generated sessions', () => {
 
   it('a message that carries no marker is handed over as it is', () => {
     fc.assert(
-      fc.property(sessions(), ({ teller }) => {
-        const flat = flatten(teller.view)
+      fc.property(sessions(), ({ builder }) => {
+        const flat = flatten(builder.view)
         const request = assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
         const marked = new Set(
           request.markers.flatMap(({ place }) => (place.zone === 'messages' ? [place.index] : [])),

@@ -1,5 +1,5 @@
+import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import {
   type ApiMessage,
@@ -85,9 +85,9 @@ describe('law 1: replay of the prefix', () => {
         const { conversation } = story
         lead(story, () => {})
         const { request } = conversation.assemble()
-        const again = new Conversation(conversation.profile, new Teller('led'))
-        for (const line of conversation.teller.records.map((record) => JSON.stringify(record)))
-          again.teller.foreign(JSON.parse(line) as SessionRecord)
+        const again = new Conversation(conversation.profile, new SessionBuilder('led'))
+        for (const line of conversation.builder.records.map((record) => JSON.stringify(record)))
+          again.builder.foreign(JSON.parse(line) as SessionRecord)
         again.present = conversation.present
         const reread = again.assemble()
         expect(reread.changes).toEqual([])
@@ -107,7 +107,7 @@ describe('law 1: replay of the prefix', () => {
       fc.property(led(), (story) => {
         const { conversation } = story
         lead(story, () => {
-          const { records } = conversation.teller
+          const { records } = conversation.builder
           const session = sessionOf(records)
           const fresh = advanceTold(nothingTold(), session, viewOf(session))
           expect(foldOf(conversation.told)).toEqual(foldOf(fresh))

@@ -1,6 +1,7 @@
 /** Conversations led by a list of choices: prompts, tool loops, wide turns, changes, pauses, clearings, undo, compactions, rewinds. */
+
+import { Choices, clearSession, compactSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, clearSession, compactSession } from 'tidemark/testing'
 import { type Block, isPrompt, type JsonObject } from '../../src/index.ts'
 import { type Asked, Conversation, tool } from './conversation.ts'
 
@@ -19,7 +20,7 @@ export function led(make: () => Conversation = () => new Conversation()): fc.Arb
 
 /** Leads it to the end; `visit` sees every request and what came before it. */
 export function lead({ conversation, choices }: Led, visit: (asked: Asked, step: Step) => void): void {
-  conversation.teller.user('begin')
+  conversation.builder.user('begin')
   let step: Step = 'turn'
   while (!choices.isSpent) {
     change(conversation, choices)
@@ -46,40 +47,40 @@ function change(conversation: Conversation, choices: Choices): void {
 }
 
 function respond(conversation: Conversation, choices: Choices): void {
-  const { teller } = conversation
+  const { builder } = conversation
   const calls = choices.oneIn(10) ? 24 : choices.below(3)
   const uses = Array.from({ length: calls }, (_, index): Block => {
     const input = { path: `/src/${choices.below(9)}.ts`, index }
-    return { type: 'tool_use', id: teller.id('call'), name: 'Read', input }
+    return { type: 'tool_use', id: builder.id('call'), name: 'Read', input }
   })
   const weave = choices.oneIn(3)
   const opening: readonly Block[] = choices.oneIn(2)
-    ? [{ type: 'thinking', thinking: 'hm', signature: teller.id('sig') }]
+    ? [{ type: 'thinking', thinking: 'hm', signature: builder.id('sig') }]
     : []
   const said = uses.flatMap((use, index) => (weave ? [{ type: 'text', text: `next ${index}` }, use] : [use]))
   conversation.answer([...opening, { type: 'text', text: `word ${choices.below(99)}` }, ...said])
   for (const use of uses)
-    teller.result(String(use.id), `result ${choices.below(999)}`.repeat(1 + choices.below(9)))
-  if (calls === 0) teller.user(`go on ${choices.below(999)}`)
+    builder.result(String(use.id), `result ${choices.below(999)}`.repeat(1 + choices.below(9)))
+  if (calls === 0) builder.user(`go on ${choices.below(999)}`)
 }
 
 function act(conversation: Conversation, choices: Choices): Step {
-  const { teller } = conversation
+  const { builder } = conversation
   const kind = choices.below(14)
-  if (kind === 1) clearSession(teller, choices)
+  if (kind === 1) clearSession(builder, choices)
   else if (kind === 2) {
-    if (choices.oneIn(2)) compactSession(teller, choices)
+    if (choices.oneIn(2)) compactSession(builder, choices)
     else conversation.compact()
   } else if (kind === 3) {
-    const newest = teller.view.acts.at(-1)
+    const newest = builder.view.acts.at(-1)
     if (newest === undefined) return 'turn'
-    teller.notice(newest.kind === 'compact' ? 'compact_undone' : 'clear_undone', { of: newest.uuid })
+    builder.notice(newest.kind === 'compact' ? 'compact_undone' : 'clear_undone', { of: newest.uuid })
     return 'undo'
   } else if (kind === 4) {
-    const prompts = teller.records.filter(isPrompt)
+    const prompts = builder.records.filter(isPrompt)
     const target = prompts[choices.below(prompts.length)]
     if (target === undefined) return 'turn'
-    teller.user(`again ${choices.below(99)}`, { parentUuid: target.parentUuid })
+    builder.user(`again ${choices.below(99)}`, { parentUuid: target.parentUuid })
     return 'rewind'
   }
   return kind === 1 ? 'clear' : kind === 2 ? 'compact' : 'turn'

@@ -1,5 +1,5 @@
 import { type Block, SYNTHETIC_MODEL } from '@tidemark/core'
-import { Teller } from 'tidemark/testing'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { type ApiCall, type IsRestart, listApiCalls, reminderTokens } from './estimator-error.ts'
 
@@ -7,14 +7,14 @@ const text = (value: string): Block => ({ type: 'text', text: value })
 const use = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
 
 function answer(
-  teller: Teller,
+  builder: SessionBuilder,
   id: string,
   content: readonly Block[],
   context: number,
   more: object = {},
 ): void {
   const usage = { input_tokens: context, output_tokens: 1 }
-  teller.assistant(id, content, {
+  builder.assistant(id, content, {
     message: { id, role: 'assistant', model: 'model-a', content, usage, ...more },
   })
 }
@@ -29,99 +29,99 @@ function told(calls: readonly ApiCall[]): readonly string[] {
   )
 }
 
-function callsOf(tell: (teller: Teller) => void, isRestart?: IsRestart): readonly string[] {
-  const teller = new Teller()
-  tell(teller)
-  return told(listApiCalls(teller.records, isRestart))
+function callsOf(tell: (builder: SessionBuilder) => void, isRestart?: IsRestart): readonly string[] {
+  const builder = new SessionBuilder()
+  tell(builder)
+  return told(listApiCalls(builder.records, isRestart))
 }
 
 describe('listApiCalls', () => {
   it('gives what each call added: the response before it and all that came since', () => {
-    const calls = callsOf((teller) => {
-      teller.user('go')
-      answer(teller, 'm1', [text('so')], 100)
-      answer(teller, 'm1', [use('c1')], 100)
-      teller.result('c1', 'c1')
-      answer(teller, 'm1', [use('c2')], 100)
-      teller.result('c2', 'c2')
-      teller.user([text('and')])
-      answer(teller, 'm2', [text('done')], 250)
-      answer(teller, 'm3', [text('on')], 260)
+    const calls = callsOf((builder) => {
+      builder.user('go')
+      answer(builder, 'm1', [text('so')], 100)
+      answer(builder, 'm1', [use('c1')], 100)
+      builder.result('c1', 'c1')
+      answer(builder, 'm1', [use('c2')], 100)
+      builder.result('c2', 'c2')
+      builder.user([text('and')])
+      answer(builder, 'm2', [text('done')], 250)
+      answer(builder, 'm3', [text('on')], 260)
     })
     expect(calls).toEqual(['100:  | go', '250: so c1 c2 | =c1 =c2 and', '260: done | '])
   })
 
   it('leaves out what is no call and what was not sent', () => {
-    const calls = callsOf((teller) => {
-      teller.user('go')
-      answer(teller, 'm1', [text('a')], 100)
-      teller.user([text('elsewhere')], { isSidechain: true })
-      teller.attachment({ type: 'file', content: 'x' }, { isScreenOnly: true })
-      teller.notice('info', { content: 'x' })
-      answer(teller, 'm2', [text('b')], 0)
-      answer(teller, 'm3', [text('c')], 300)
+    const calls = callsOf((builder) => {
+      builder.user('go')
+      answer(builder, 'm1', [text('a')], 100)
+      builder.user([text('elsewhere')], { isSidechain: true })
+      builder.attachment({ type: 'file', content: 'x' }, { isScreenOnly: true })
+      builder.notice('info', { content: 'x' })
+      answer(builder, 'm2', [text('b')], 0)
+      answer(builder, 'm3', [text('c')], 300)
     })
     expect(calls).toEqual(['100:  | go', '300: a b | '])
   })
 
-  const broken = (tell: (teller: Teller) => void, isRestart?: IsRestart): string | undefined =>
-    callsOf((teller) => {
-      teller.user('go')
-      answer(teller, 'm1', [text('a')], 100)
-      tell(teller)
-      answer(teller, 'm2', [text('b')], 150)
+  const broken = (tell: (builder: SessionBuilder) => void, isRestart?: IsRestart): string | undefined =>
+    callsOf((builder) => {
+      builder.user('go')
+      answer(builder, 'm1', [text('a')], 100)
+      tell(builder)
+      answer(builder, 'm2', [text('b')], 150)
     }, isRestart)
       .at(-1)
       ?.match(/\(.*\)/)?.[0]
 
-  it.each<[string, (teller: Teller) => void, string | undefined]>([
+  it.each<[string, (builder: SessionBuilder) => void, string | undefined]>([
     ['nothing', () => {}, undefined],
     [
       'a boundary, whatever else there is',
-      (teller) => {
-        teller.notice('microcompact_boundary', { microcompactMetadata: { compactedToolIds: [] } as never })
-        teller.notice('compact_boundary', {})
+      (builder) => {
+        builder.notice('microcompact_boundary', { microcompactMetadata: { compactedToolIds: [] } as never })
+        builder.notice('compact_boundary', {})
       },
       '(boundary)',
     ],
     [
       'a clearing',
-      (teller) =>
-        teller.notice('microcompact_boundary', { microcompactMetadata: { compactedToolIds: [] } as never }),
+      (builder) =>
+        builder.notice('microcompact_boundary', { microcompactMetadata: { compactedToolIds: [] } as never }),
       '(clearing)',
     ],
     [
       'words the host put in the place of an answer',
-      (teller) => {
+      (builder) => {
         const message = { id: 's', role: 'assistant' as const, model: SYNTHETIC_MODEL, content: [text('…')] }
-        teller.assistant('s', [], { message })
+        builder.assistant('s', [], { message })
       },
       '(restart)',
     ],
     [
       'an error that was shown to the person',
-      (teller) => {
+      (builder) => {
         const message = { id: 's', role: 'assistant' as const, model: SYNTHETIC_MODEL, content: [text('…')] }
-        teller.assistant('s', [], { message, isApiErrorMessage: true })
+        builder.assistant('s', [], { message, isApiErrorMessage: true })
       },
       undefined,
     ],
     [
       'a prompt that goes back behind every response',
-      (teller) => teller.user('again', { parentUuid: teller.records[0]?.uuid ?? null }),
+      (builder) => builder.user('again', { parentUuid: builder.records[0]?.uuid ?? null }),
       '(rewind)',
     ],
     [
       'a prompt behind a response that was not measured',
-      (teller) => {
-        answer(teller, 'cut-off', [text('x')], 0)
-        teller.user('again')
+      (builder) => {
+        answer(builder, 'cut-off', [text('x')], 0)
+        builder.user('again')
       },
       undefined,
     ],
     [
       'a prompt whose parent is not in the log',
-      (teller) => teller.user('again', { parentUuid: 'elsewhere' }),
+      (builder) => builder.user('again', { parentUuid: 'elsewhere' }),
       undefined,
     ],
   ])('a break: %s', (_, tell, reason) => {
@@ -129,16 +129,16 @@ describe('listApiCalls', () => {
   })
 
   it('a break: back to an earlier response', () => {
-    const calls = callsOf((teller) => {
-      teller.user('go')
-      answer(teller, 'm1', [text('a')], 100)
-      const home = teller.tip
-      teller.user('one way')
-      answer(teller, 'm2', [text('b')], 150)
-      teller.user('another way', { parentUuid: home })
-      answer(teller, 'm3', [text('c')], 160)
-      teller.user('further')
-      answer(teller, 'm4', [text('d')], 180)
+    const calls = callsOf((builder) => {
+      builder.user('go')
+      answer(builder, 'm1', [text('a')], 100)
+      const home = builder.tip
+      builder.user('one way')
+      answer(builder, 'm2', [text('b')], 150)
+      builder.user('another way', { parentUuid: home })
+      answer(builder, 'm3', [text('c')], 160)
+      builder.user('further')
+      answer(builder, 'm4', [text('d')], 180)
     })
     expect(calls.map((call) => call.match(/\(.*\)/)?.[0])).toEqual([
       undefined,
@@ -151,17 +151,17 @@ describe('listApiCalls', () => {
   it('a break: the host says so', () => {
     expect(
       broken(
-        (teller) => teller.notice('hello'),
+        (builder) => builder.notice('hello'),
         (record) => record.type === 'system',
       ),
     ).toBe('(restart)')
   })
 
   it('a break: the provider cleared something itself', () => {
-    const calls = callsOf((teller) => {
-      answer(teller, 'm1', [text('a')], 100)
-      answer(teller, 'm2', [text('b')], 90, { context_management: { applied_edits: [{ type: 'x' }] } })
-      answer(teller, 'm3', [text('c')], 95, { context_management: { applied_edits: [] } })
+    const calls = callsOf((builder) => {
+      answer(builder, 'm1', [text('a')], 100)
+      answer(builder, 'm2', [text('b')], 90, { context_management: { applied_edits: [{ type: 'x' }] } })
+      answer(builder, 'm3', [text('c')], 95, { context_management: { applied_edits: [] } })
     })
     expect(calls).toEqual(['100:  | ', '90: a |  (clearing)', '95: b | '])
   })

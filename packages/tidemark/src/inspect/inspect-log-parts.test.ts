@@ -1,6 +1,6 @@
 import type { Content, SessionRecord } from '@tidemark/core'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { modelCatalogue } from '@tidemark/wire'
-import { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import {
   answer,
@@ -18,20 +18,20 @@ import { inspectLog } from './inspect-log.ts'
 import { daysIn } from './spending.ts'
 
 describe('a copy', () => {
-  const tell = (teller: Teller) => {
-    teller.user('go')
-    answer(teller, 'm1', [read1], { usage: usage(0, 1_000) })
-    teller.result('t1', 'x')
-    answer(teller, 'm2', 'yes', { usage: usage(1_000, 100) })
+  const tell = (builder: SessionBuilder) => {
+    builder.user('go')
+    answer(builder, 'm1', [read1], { usage: usage(0, 1_000) })
+    builder.result('t1', 'x')
+    answer(builder, 'm2', 'yes', { usage: usage(1_000, 100) })
   }
 
   it('of a response in a later file counts in the first file', () => {
     const seenCalls = new Set<string>()
     const first = inspectSession(tell, { seenCalls })
     const second = inspectSession(
-      (teller) => {
-        tell(teller)
-        answer(teller, 'm3', 'more', { usage: usage(1_100, 50) })
+      (builder) => {
+        tell(builder)
+        answer(builder, 'm3', 'more', { usage: usage(1_100, 50) })
       },
       { seenCalls },
     )
@@ -48,14 +48,16 @@ describe('a copy', () => {
   it('with another request id is another call', () => {
     const seenCalls = new Set<string>()
     const one = (requestId: string) =>
-      inspectSession((teller) => answer(teller, 'm1', 'x', { usage: usage(0, 1), requestId }), { seenCalls })
+      inspectSession((builder) => answer(builder, 'm1', 'x', { usage: usage(0, 1), requestId }), {
+        seenCalls,
+      })
     expect([one('a'), one('b'), one('a')].map(({ apiCalls }) => apiCalls)).toEqual([1, 1, 0])
   })
 
   it('of a line in the same file counts once, and is reported as damage', () => {
-    const report = inspectSession((teller) => {
-      tell(teller)
-      for (const record of [...teller.records]) teller.foreign(record)
+    const report = inspectSession((builder) => {
+      tell(builder)
+      for (const record of [...builder.records]) builder.foreign(record)
     })
     expect(report).toMatchObject({ apiCalls: 2, toolCalls: 1, userMessages: 1 })
     expect(report.damaged.map(({ kind }) => kind)).toEqual(Array(4).fill('duplicate-uuid'))
@@ -63,23 +65,23 @@ describe('a copy', () => {
 })
 
 describe('a repeated uuid', () => {
-  const again = (teller: Teller, id: string, content: Content, requestId: string): void => {
-    const first = teller.records.find((record) => record.type === 'assistant')
-    answer(teller, id, content, { usage: usage(0, 5), requestId })
-    const last = teller.records.at(-1)
+  const again = (builder: SessionBuilder, id: string, content: Content, requestId: string): void => {
+    const first = builder.records.find((record) => record.type === 'assistant')
+    answer(builder, id, content, { usage: usage(0, 5), requestId })
+    const last = builder.records.at(-1)
     if (first === undefined || last === undefined) throw new Error('the log is empty')
-    teller.records.splice(-1, 1, { ...last, uuid: first.uuid } as SessionRecord)
+    builder.records.splice(-1, 1, { ...last, uuid: first.uuid } as SessionRecord)
   }
 
   it('does not hide a different response: it is a call with a cost, and part of the context', () => {
-    const tell = (teller: Teller) => {
-      teller.user('go')
-      answer(teller, 'm1', 'one', { usage: usage(0, 1_000) })
+    const tell = (builder: SessionBuilder) => {
+      builder.user('go')
+      answer(builder, 'm1', 'one', { usage: usage(0, 1_000) })
     }
     const once = inspectSession(tell)
-    const report = inspectSession((teller) => {
-      tell(teller)
-      again(teller, 'm2', [read1, { type: 'text', text: TEXT }], 'req-other')
+    const report = inspectSession((builder) => {
+      tell(builder)
+      again(builder, 'm2', [read1, { type: 'text', text: TEXT }], 'req-other')
     })
     expect(report).toMatchObject({ apiCalls: 2, toolCalls: 1, callsWithoutUsage: 0 })
     expect(report.usage.cacheCreation).toBe(1_005)
@@ -90,10 +92,10 @@ describe('a repeated uuid', () => {
   })
 
   it('with the same content is a copy, of which only a more complete usage is taken', () => {
-    const report = inspectSession((teller) => {
-      teller.user('go')
-      answer(teller, 'm1', [read1], { usage: usage(0, 1_000, { output_tokens: 1 }), requestId: 'r' })
-      again(teller, 'm1', [read1], 'r')
+    const report = inspectSession((builder) => {
+      builder.user('go')
+      answer(builder, 'm1', [read1], { usage: usage(0, 1_000, { output_tokens: 1 }), requestId: 'r' })
+      again(builder, 'm1', [read1], 'r')
     })
     expect(report).toMatchObject({ apiCalls: 1, toolCalls: 1 })
     expect(report.usage.output).toBe(100)
@@ -101,18 +103,18 @@ describe('a repeated uuid', () => {
   })
 
   it('does not hide a different prompt', () => {
-    const report = inspectSession((teller) => {
-      teller.user('go')
-      const [first] = teller.records
-      teller.foreign({ ...first, message: { role: 'user', content: 'and on' } } as SessionRecord)
-      teller.foreign({ ...first } as SessionRecord)
+    const report = inspectSession((builder) => {
+      builder.user('go')
+      const [first] = builder.records
+      builder.foreign({ ...first, message: { role: 'user', content: 'and on' } } as SessionRecord)
+      builder.foreign({ ...first } as SessionRecord)
     })
     expect(report.userMessages).toBe(2)
   })
 })
 
 it('side agents count in the totals and have a row of their own, but are not part of the context', () => {
-  const agent = new Teller('agent')
+  const agent = new SessionBuilder('agent')
   agent.user('look for it')
   answer(agent, 'a1', [{ ...read1, id: 'at1' }], { usage: usage(0, 500), model: 'claude-haiku-4-5' })
   const damage = [{ kind: 'torn-line', line: 3, why: 'the last line was cut off' }] as const
@@ -138,14 +140,14 @@ it('side agents count in the totals and have a row of their own, but are not par
 
 it('secrets are removed from all texts', () => {
   const secret = `ghp_${'aZ3kQ9xB7mT2'.repeat(3)}`
-  const report = inspectSession((teller) => {
-    teller.user(`use ${secret} please`)
+  const report = inspectSession((builder) => {
+    builder.user(`use ${secret} please`)
     const input = { command: `curl -H "Authorization: Bearer ${secret}" x` }
-    answer(teller, 'm1', [{ type: 'tool_use', id: 't1', name: 'Bash', input }], { usage: usage(0, 1) })
-    teller.result('t1', TEXT)
+    answer(builder, 'm1', [{ type: 'tool_use', id: 't1', name: 'Bash', input }], { usage: usage(0, 1) })
+    builder.result('t1', TEXT)
     const path = { file_path: `/tmp/${secret}/x` }
     answer(
-      teller,
+      builder,
       'm2',
       [
         { ...read1, input: path },
@@ -153,8 +155,8 @@ it('secrets are removed from all texts', () => {
       ],
       { usage: usage(0, 1) },
     )
-    teller.result('t1', TEXT)
-    teller.result('t2', TEXT)
+    builder.result('t1', TEXT)
+    builder.result('t2', TEXT)
   })
   expect(JSON.stringify(report)).not.toContain(secret)
   expect(report.firstPrompt).toBe('use [redacted] please')
@@ -163,11 +165,11 @@ it('secrets are removed from all texts', () => {
 it('secrets are removed from names of tools and models', () => {
   const secret = `AKIA${'ABCDEFG234567ABC'}`
   const tool = `mcp__${secret}__x`
-  const report = inspectSession((teller) => {
-    teller.user('go')
+  const report = inspectSession((builder) => {
+    builder.user('go')
     const call = { type: 'tool_use', id: 't1', name: tool, input: { query: 'x' } }
-    answer(teller, 'm1', [call], { usage: usage(0, 1), model: `own-${secret}` })
-    teller.result('t1', TEXT)
+    answer(builder, 'm1', [call], { usage: usage(0, 1), model: `own-${secret}` })
+    builder.result('t1', TEXT)
   })
   expect(JSON.stringify(report)).not.toContain(secret)
   expect(report.byTool.map((share) => share.tool)).toEqual(['mcp__[redacted]__x'])
@@ -176,7 +178,7 @@ it('secrets are removed from names of tools and models', () => {
 })
 
 it('a log without any response has an empty report', () => {
-  const report = inspectSession((teller) => teller.user('hello?'))
+  const report = inspectSession((builder) => builder.user('hello?'))
   expect(report).toMatchObject({
     apiCalls: 0,
     hitRate: null,
@@ -188,10 +190,10 @@ it('a log without any response has an empty report', () => {
 
 it('the report says why the log, or that of a side agent, could not be read to its end', () => {
   const fault = 'the gzip data ends early: nothing behind this could be read'
-  const teller = new Teller()
-  story(teller)
+  const builder = new SessionBuilder()
+  story(builder)
   const rules = () => ({ catalogue: modelCatalogue, toDay: daysIn('UTC'), seenCalls: new Set<string>() })
-  const log = createLog(teller)
+  const log = createLog(builder)
   expect(inspectLog(log, rules()).brokenOff).toBe(null)
   expect(inspectLog({ ...log, fault }, rules()).brokenOff).toBe(fault)
   const agents = [{ agent: 'scout', path: 'agent-scout.jsonl.gz', records: [], damage: [], fault }]
@@ -199,24 +201,24 @@ it('the report says why the log, or that of a side agent, could not be read to i
 })
 
 it('the search for damage stops after a thousand findings', () => {
-  const report = inspectSession((teller) => {
-    for (let count = 0; count < 1_200; count += 1) teller.user('x', { parentUuid: 'nobody' })
+  const report = inspectSession((builder) => {
+    for (let count = 0; count < 1_200; count += 1) builder.user('x', { parentUuid: 'nobody' })
   })
   expect(report.damaged).toHaveLength(1_001)
   expect(report.damaged.at(-1)?.line).toBe(1_000)
 })
 
 describe('calls beside the conversation, which our own logs record', () => {
-  const beside = (teller: Teller, id: string, source: string, model = MODEL): void => {
+  const beside = (builder: SessionBuilder, id: string, source: string, model = MODEL): void => {
     const modelCall = { id, source, model, usage: usage(1_000_000, 0, { input_tokens: 0, output_tokens: 0 }) }
-    teller.notice('model_call', { isMeta: true, modelCall } as Parameters<Teller['notice']>[1])
+    builder.notice('model_call', { isMeta: true, modelCall } as Parameters<SessionBuilder['notice']>[1])
   }
   const report = inspectSession(
-    (teller) => {
-      teller.user('go')
-      answer(teller, 'm1', 'done', { usage: usage(0, 0, { input_tokens: 0, output_tokens: 0 }) })
-      beside(teller, 'f1', 'compact')
-      beside(teller, 'f2', 'session_memory', 'claude-haiku-4-5')
+    (builder) => {
+      builder.user('go')
+      answer(builder, 'm1', 'done', { usage: usage(0, 0, { input_tokens: 0, output_tokens: 0 }) })
+      beside(builder, 'f1', 'compact')
+      beside(builder, 'f2', 'session_memory', 'claude-haiku-4-5')
     },
     { format: 'tidemark' },
   )

@@ -1,5 +1,5 @@
+import type { SessionBuilder } from '@tidemark/core/testing'
 import type { LogFormat } from '@tidemark/wire'
-import type { Teller } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { answer, inspectSession, MODEL, read1, story, usage } from '../../test/inspected.ts'
 
@@ -112,11 +112,11 @@ describe('the report of a session', () => {
 })
 
 describe('the report of a session with a cache break', () => {
-  const broken = inspectSession((teller) => {
-    teller.user('please fix the login')
-    answer(teller, 'm1', 'I look.', { usage: usage(0, 20_000) })
-    teller.user('and the tests?')
-    answer(teller, 'm2', 'They pass.', { usage: usage(5_000, 16_000) })
+  const broken = inspectSession((builder) => {
+    builder.user('please fix the login')
+    answer(builder, 'm1', 'I look.', { usage: usage(0, 20_000) })
+    builder.user('and the tests?')
+    answer(builder, 'm2', 'They pass.', { usage: usage(5_000, 16_000) })
   })
   // 15,000 tokens written at $6.25 a million where they could have been read at $0.50.
   const costUsd = 0.08625
@@ -148,9 +148,9 @@ describe('the report of a session with a cache break', () => {
 
 describe('the number of output tokens', () => {
   const long = { type: 'text', text: 'A long answer in plain words. '.repeat(100) }
-  const tell = (output: number) => (teller: Teller) => {
-    teller.user('go')
-    answer(teller, 'm1', [long], { usage: usage(0, 0, { output_tokens: output }) })
+  const tell = (output: number) => (builder: SessionBuilder) => {
+    builder.user('go')
+    answer(builder, 'm1', [long], { usage: usage(0, 0, { output_tokens: output }) })
   }
 
   it('is estimated when the log has less than half of the estimate for the text', () => {
@@ -172,10 +172,10 @@ describe('the number of output tokens', () => {
 
 describe('unknown figures', () => {
   it('make the cost null, and the report names the model without prices', () => {
-    const report = inspectSession((teller) => {
-      teller.user('go')
-      answer(teller, 'm1', 'yes', { usage: usage(10, 10) })
-      answer(teller, 'm2', 'no', { model: 'llama-x', usage: usage(20, 10) })
+    const report = inspectSession((builder) => {
+      builder.user('go')
+      answer(builder, 'm1', 'yes', { usage: usage(10, 10) })
+      answer(builder, 'm2', 'no', { model: 'llama-x', usage: usage(20, 10) })
     })
     expect(report.costUsd).toBe(null)
     expect(report.money.pricedUsd).toBeGreaterThan(0)
@@ -186,9 +186,9 @@ describe('unknown figures', () => {
   it.each([undefined, { input_tokens: 1e300, output_tokens: 1 }])(
     'include usage %j, which counts as none',
     (used) => {
-      const report = inspectSession((teller) => {
-        teller.user('go')
-        answer(teller, 'm1', 'yes', used === undefined ? {} : { usage: used })
+      const report = inspectSession((builder) => {
+        builder.user('go')
+        answer(builder, 'm1', 'yes', used === undefined ? {} : { usage: used })
       })
       expect(report).toMatchObject({ apiCalls: 1, callsWithoutUsage: 1, costUsd: null, hitRate: null })
       expect(report.context.points).toEqual([])
@@ -197,10 +197,10 @@ describe('unknown figures', () => {
 
   it('are no calls in a Codex log: a response without usage was interrupted', () => {
     const report = inspectSession(
-      (teller) => {
-        teller.user('go')
-        answer(teller, 'm1', [read1], {})
-        answer(teller, 'm2', 'yes', { usage: usage(10, 0), model: 'gpt-5.4' })
+      (builder) => {
+        builder.user('go')
+        answer(builder, 'm1', [read1], {})
+        answer(builder, 'm2', 'yes', { usage: usage(10, 0), model: 'gpt-5.4' })
       },
       { format: 'codex' },
     )

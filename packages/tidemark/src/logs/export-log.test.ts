@@ -2,9 +2,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DEFAULT_POLICY, NO_PATHS, newHeader, runHistory, spill } from '@tidemark/core'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBlobFolder } from '../storage/blob-folder.ts'
-import { Teller } from '../testing/session-builder.ts'
 import { exportLog, exportToFile } from './export-log.ts'
 
 let folder = ''
@@ -13,11 +13,11 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-function logOf(teller: Teller): string {
+function logOf(builder: SessionBuilder): string {
   const path = join(folder, 'session.jsonl')
   writeFileSync(
     path,
-    [newHeader('told', '2026-01-01T00:00:00.000Z'), ...teller.records]
+    [newHeader('told', '2026-01-01T00:00:00.000Z'), ...builder.records]
       .map((record) => `${JSON.stringify(record)}\n`)
       .join(''),
   )
@@ -34,9 +34,9 @@ async function textOf(path: string, options: object = {}): Promise<string> {
 
 describe('a session file', () => {
   it('is exported without its credentials, or with them on request', async () => {
-    const teller = new Teller()
-    teller.user('use AKIAIOSFODNN7EXAMPLE please')
-    const path = logOf(teller)
+    const builder = new SessionBuilder()
+    builder.user('use AKIAIOSFODNN7EXAMPLE please')
+    const path = logOf(builder)
     expect((await textOf(path)).split('\n').at(-2)).toBe('use [redacted] please')
     expect((await textOf(path, { redacts: false })).split('\n').at(-2)).toBe(
       'use AKIAIOSFODNN7EXAMPLE please',
@@ -44,9 +44,9 @@ describe('a session file', () => {
   })
 
   it('is written completely to a new file and never over an existing one', async () => {
-    const teller = new Teller()
-    teller.user('hello')
-    const [path, out] = [logOf(teller), join(folder, 'out.md')]
+    const builder = new SessionBuilder()
+    builder.user('hello')
+    const [path, out] = [logOf(builder), join(folder, 'out.md')]
     expect(await exportToFile(path, out, { home: folder })).toEqual({ ok: true, path, out, records: 1 })
     expect(readFileSync(out, 'utf8')).toBe(await textOf(path))
     expect(await exportToFile(path, out)).toEqual({
@@ -73,12 +73,12 @@ describe('a large result on a real disk', () => {
       budgets: { threshold: 5_000, head: 100, tail: 100 },
       paths: { ...NO_PATHS, historyTool: 'history' },
     })
-    const teller = new Teller()
-    teller.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Bash', input: {} }])
-    teller.user([result], { spilled })
+    const builder = new SessionBuilder()
+    builder.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Bash', input: {} }])
+    builder.user([result], { spilled })
     expect(measure(JSON.stringify(result))).toBeLessThan(400)
     const source = {
-      session: teller.session,
+      session: builder.session,
       blobs,
       policy: DEFAULT_POLICY.history,
       pageTokens: 4_000,
@@ -92,6 +92,6 @@ describe('a large result on a real disk', () => {
       cursor = next
     } while (cursor !== null)
     expect(text).toBe(content)
-    expect((await textOf(logOf(teller))).includes(content)).toBe(true)
+    expect((await textOf(logOf(builder))).includes(content)).toBe(true)
   })
 })

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { sessionPaths } from '../storage/paths.ts'
-import { Teller } from '../testing/session-builder.ts'
 import { deleteOwnSession, findInOwnSessions, listOwnSessions } from './own-sessions.ts'
 
 let home = ''
@@ -14,11 +14,11 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(home, { recursive: true, force: true }))
 
-async function write(id: string, tell: (teller: Teller) => void): Promise<void> {
-  const teller = new Teller(id)
-  tell(teller)
+async function write(id: string, tell: (builder: SessionBuilder) => void): Promise<void> {
+  const builder = new SessionBuilder(id)
+  tell(builder)
   const journal = createFileJournal({ home })
-  await journal.append(id, 0, teller.records)
+  await journal.append(id, 0, builder.records)
   await journal.close()
 }
 
@@ -26,9 +26,9 @@ const secret = `ghp_${'aZ3kQ9xB7mT2'.repeat(3)}`
 
 describe('Tidemark sessions', () => {
   it('are listed with their first prompt', async () => {
-    await write('login', (teller) => {
-      teller.user('caveat', { isMeta: true })
-      teller.user(`fix the login with ${secret}`)
+    await write('login', (builder) => {
+      builder.user('caveat', { isMeta: true })
+      builder.user(`fix the login with ${secret}`)
     })
     expect(await listOwnSessions(home)).toEqual({
       found: [
@@ -51,7 +51,7 @@ describe('Tidemark sessions', () => {
   })
 
   it('that cannot be read are reported beside the others', async () => {
-    await write('good', (teller) => teller.user('hello'))
+    await write('good', (builder) => builder.user('hello'))
     writeFileSync(sessionPaths(home, 'bad').log, '')
     const { found, unreadable } = await listOwnSessions(home)
     expect(found.map(({ id }) => id)).toEqual(['good'])
@@ -59,12 +59,12 @@ describe('Tidemark sessions', () => {
   })
 
   it('are searched ignoring case, and secrets stay hidden', async () => {
-    await write('login', (teller) => {
-      teller.user(`The LOGIN fails. ${'x'.repeat(100)}`)
-      teller.assistant('m1', [{ type: 'tool_use', id: 't1', name: 'Bash', input: {} }])
-      teller.result('t1', `a login page\n\nwith token ${secret}`)
-      teller.assistant('m2', 'Login fixed.')
-      teller.user('about the login', { isMeta: true })
+    await write('login', (builder) => {
+      builder.user(`The LOGIN fails. ${'x'.repeat(100)}`)
+      builder.assistant('m1', [{ type: 'tool_use', id: 't1', name: 'Bash', input: {} }])
+      builder.result('t1', `a login page\n\nwith token ${secret}`)
+      builder.assistant('m2', 'Login fixed.')
+      builder.user('about the login', { isMeta: true })
     })
     const { found } = await findInOwnSessions(home, 'login')
     expect(found).toEqual([
@@ -82,8 +82,8 @@ describe('Tidemark sessions', () => {
 
 describe('deleting a session', () => {
   it('removes its log, its folder and nothing else', async () => {
-    await write('gone', (teller) => teller.user('x'))
-    await write('kept', (teller) => teller.user('x'))
+    await write('gone', (builder) => builder.user('x'))
+    await write('kept', (builder) => builder.user('x'))
     const { folder, log, lock } = sessionPaths(home, 'gone')
     mkdirSync(folder)
     writeFileSync(join(folder, 'notes.md'), 'notes')
@@ -105,7 +105,7 @@ describe('deleting a session', () => {
   })
 
   it('that another process holds is refused', async () => {
-    await write('held', (teller) => teller.user('x'))
+    await write('held', (builder) => builder.user('x'))
     const holder = createFileJournal({ home, program: 'the holder' })
     await holder.acquire('held')
     const outcome = await deleteOwnSession(home, 'held')

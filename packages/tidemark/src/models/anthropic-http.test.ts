@@ -12,10 +12,9 @@ import {
   openEpoch,
   type ReplyEvent,
 } from '@tidemark/core'
+import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
 import { encodeFrame, framesOf } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import { createFakeClock } from '../testing/fake-ports.ts'
-import { Teller } from '../testing/session-builder.ts'
 import { createAnthropicModel, createBodyWriter, planRetry } from './anthropic-http.ts'
 
 const call: ModelCall = {
@@ -206,15 +205,15 @@ const epoch = openEpoch(
 )
 const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 
-function requestOf(teller: Teller): AssembledRequest {
+function requestOf(builder: SessionBuilder): AssembledRequest {
   const { markers } = createPolicy({}).cache
-  return assembleRequest({ front, flat: flatten(teller.view), profile, markers, ttl: '5m', clears: true })
+  return assembleRequest({ front, flat: flatten(builder.view), profile, markers, ttl: '5m', clears: true })
 }
 
-function tellerOf(name: string): Teller {
-  const teller = new Teller(name)
-  teller.user(`hello from ${name}`)
-  return teller
+function tellerOf(name: string): SessionBuilder {
+  const builder = new SessionBuilder(name)
+  builder.user(`hello from ${name}`)
+  return builder
 }
 
 describe('the body of a call', () => {
@@ -222,13 +221,13 @@ describe('the body of a call', () => {
     const tellers = [tellerOf('one'), tellerOf('two')]
     const write = createBodyWriter()
     for (let turn = 0; turn < 6; turn += 1) {
-      for (const teller of tellers) {
-        const call = callOf(requestOf(teller))
+      for (const builder of tellers) {
+        const call = callOf(requestOf(builder))
         const plain = createBodyWriter()({ payload: call.payload, raw: call.raw })
         expect(write(call)).toEqual(plain)
         expect(JSON.parse(plain.text)).toMatchObject({ model: 'model-a', stream: true })
-        teller.assistant(teller.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
-        teller.user('go on')
+        builder.assistant(builder.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
+        builder.user('go on')
       }
     }
   })

@@ -4,8 +4,8 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { carry, DEFAULT_POLICY, scalePolicy } from '@tidemark/core'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Teller } from '../testing/session-builder.ts'
 import { createDiskReader, type DiskCarriersOptions, diskCarriers } from './disk-sources.ts'
 
 let folder = ''
@@ -20,16 +20,16 @@ function write(name: string, content: string | Uint8Array): string {
   return path
 }
 
-function read(teller: Teller, path: string): void {
-  const id = teller.id('call')
-  teller.assistant(teller.id('m'), [{ type: 'tool_use', id, name: 'Read', input: { file_path: path } }])
-  teller.result(id, 'as it was')
+function read(builder: SessionBuilder, path: string): void {
+  const id = builder.id('call')
+  builder.assistant(builder.id('m'), [{ type: 'tool_use', id, name: 'Read', input: { file_path: path } }])
+  builder.result(id, 'as it was')
 }
 
-async function brought(teller: Teller, options: DiskCarriersOptions = {}) {
+async function brought(builder: SessionBuilder, options: DiskCarriersOptions = {}) {
   const { budgets } = scalePolicy(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
   const outcome = await carry(diskCarriers({ folder, ...options }), {
-    ...{ session: teller.session, kept: [], policy: DEFAULT_POLICY, budgets },
+    ...{ session: builder.session, kept: [], policy: DEFAULT_POLICY, budgets },
     measure: (text: string) => Math.ceil(text.length / 4),
   })
   return {
@@ -41,35 +41,35 @@ async function brought(teller: Teller, options: DiskCarriersOptions = {}) {
 
 describe('after a compaction', () => {
   it('files, plan and instructions have their current content on disk', async () => {
-    const teller = new Teller()
-    read(teller, write('a.ts', 'v1'))
-    read(teller, 'b.ts')
+    const builder = new SessionBuilder()
+    read(builder, write('a.ts', 'v1'))
+    read(builder, 'b.ts')
     write('b.ts', '\ufeffb\r\n')
     write('a.ts', 'v2 ✓')
     write('plan.md', '# Plan\n')
     write('AGENTS.md', 'Never push.\n')
     const options = { planFile: () => 'plan.md', standing: () => ['AGENTS.md', 'absent.md'] }
-    read(teller, 'plan.md')
-    expect(await brought(teller, options)).toEqual({
+    read(builder, 'plan.md')
+    expect(await brought(builder, options)).toEqual({
       texts: ['Never push.\n', '\ufeffb\r\n', 'v2 ✓', '# Plan\n'],
       skipped: [],
       failed: [],
     })
     write('AGENTS.md', 'Never push to main.\n')
     rmSync(join(folder, 'plan.md'))
-    expect((await brought(teller, options)).texts).toEqual(['Never push to main.\n', '\ufeffb\r\n', 'v2 ✓'])
+    expect((await brought(builder, options)).texts).toEqual(['Never push to main.\n', '\ufeffb\r\n', 'v2 ✓'])
   })
 
   it('files that cannot be read are reported and skipped', async () => {
-    const teller = new Teller()
+    const builder = new SessionBuilder()
     mkdirSync(join(folder, 'directory'))
     execFileSync('mkfifo', [join(folder, 'pipe')])
     write('binary', Uint8Array.of(137, 80, 0, 1))
     write('latin', Uint8Array.of(0x63, 0xe9))
     for (const name of ['good', 'gone', 'directory', 'pipe', 'binary', 'latin'])
-      read(teller, join(folder, name))
+      read(builder, join(folder, name))
     write('good', 'good')
-    expect(await brought(teller)).toEqual({
+    expect(await brought(builder)).toEqual({
       texts: ['good'],
       skipped: ['it is no text', 'it is no text', 'it is no file', 'it is no file', 'there is no such file'],
       failed: [],
@@ -77,18 +77,22 @@ describe('after a compaction', () => {
   })
 
   it('links are followed: a file is attached once, an instruction file not at all', async () => {
-    const teller = new Teller()
+    const builder = new SessionBuilder()
     const real = write('real.ts', 'code')
     symlinkSync(real, join(folder, 'link.ts'))
     symlinkSync(write('AGENTS.md', 'rules'), join(folder, 'RULES.md'))
     symlinkSync('/nowhere', join(folder, 'broken'))
-    for (const name of ['real.ts', 'link.ts', 'RULES.md', 'broken']) read(teller, name)
-    expect(await brought(teller)).toEqual({ texts: ['code'], skipped: ['there is no such file'], failed: [] })
+    for (const name of ['real.ts', 'link.ts', 'RULES.md', 'broken']) read(builder, name)
+    expect(await brought(builder)).toEqual({
+      texts: ['code'],
+      skipped: ['there is no such file'],
+      failed: [],
+    })
   })
 
   it('an instruction file that exists and cannot be read is reported', async () => {
     mkdirSync(join(folder, 'CLAUDE.md'))
-    const { failed } = await brought(new Teller(), { standing: () => ['CLAUDE.md'] })
+    const { failed } = await brought(new SessionBuilder(), { standing: () => ['CLAUDE.md'] })
     expect(failed).toEqual([{ carrier: 'standing', why: 'EISDIR: illegal operation on a directory, read' }])
   })
 })

@@ -1,12 +1,12 @@
 import { basename, dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Interference, type OperationKind, systemError } from '../testing/crash-file.ts'
-import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
+import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { appendAll, createWhole, draftBeside, readWhole, replaceWhole, sweepDrafts } from './atomic-file.ts'
 
 const bytes = Buffer.from('content')
 
-async function textAt(files: ForgetfulFiles, path: string): Promise<string | null> {
+async function textAt(files: CrashFileSystem, path: string): Promise<string | null> {
   const file = await readWhole(files, path)
   return file === null ? null : Buffer.from(file.bytes).toString()
 }
@@ -15,13 +15,13 @@ function failing(kind: OperationKind, code: string): Interference {
   return (operation) => (operation.kind === kind ? { error: systemError(code, operation.path) } : undefined)
 }
 
-async function names(files: ForgetfulFiles): Promise<readonly string[]> {
+async function names(files: CrashFileSystem): Promise<readonly string[]> {
   return (await files.list('/')).map(({ name }) => name)
 }
 
 describe('createWhole', () => {
   it('creates the file once', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     expect(await createWhole(files, '/a', bytes)).toBe(true)
     expect(await createWhole(files, '/a', Buffer.from('other'))).toBe(false)
     expect(await textAt(files, '/a')).toBe('content')
@@ -29,14 +29,14 @@ describe('createWhole', () => {
   })
 
   it('gives the file its name only when it is complete', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     files.interfere(failing('link', 'EIO'))
     await expect(createWhole(files, '/a', bytes)).rejects.toThrow('EIO')
     expect(await names(files)).toEqual([])
   })
 
   it.each(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])('works without hard links (%s)', async (code) => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     files.interfere(failing('link', code))
     expect(await createWhole(files, '/a', bytes)).toBe(true)
     expect(await createWhole(files, '/a', bytes)).toBe(false)
@@ -47,7 +47,7 @@ describe('createWhole', () => {
 
 describe('replaceWhole', () => {
   it('replaces the file, durably on request', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     await createWhole(files, '/a', Buffer.from('old'))
     await files.syncDirectory('/')
     await replaceWhole(files, '/a', { bytes, durable: true })
@@ -61,7 +61,7 @@ describe('replaceWhole', () => {
     ['sync', 'EIO'],
     ['rename', 'EIO'],
   ])('leaves the old content and no draft behind when %s fails', async (kind, code) => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     await createWhole(files, '/a', Buffer.from('old'))
     files.interfere(failing(kind, code))
     await expect(replaceWhole(files, '/a', { bytes, durable: true })).rejects.toThrow(code)
@@ -72,7 +72,7 @@ describe('replaceWhole', () => {
 
 describe('appendAll', () => {
   it('continues after short writes', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     const file = await files.open('/a', 'create')
     files.interfere(({ kind }) => (kind === 'append' ? { takes: 3 } : undefined))
     if (file !== null) await appendAll(file, Buffer.from('123456789'))
@@ -81,7 +81,7 @@ describe('appendAll', () => {
   })
 
   it('fails if the system takes no bytes', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     const file = await files.open('/a', 'create')
     files.interfere(() => ({ takes: 0 }))
     await expect(file === null ? null : appendAll(file, bytes)).rejects.toThrow('the system took no bytes')
@@ -91,13 +91,13 @@ describe('appendAll', () => {
 const DAY_MS = 86_400_000
 const NOW_MS = 10 * DAY_MS
 
-async function put(files: ForgetfulFiles, path: string, modifiedMs: number): Promise<string> {
+async function put(files: CrashFileSystem, path: string, modifiedMs: number): Promise<string> {
   await (await files.open(path, 'create'))?.close()
   await files.touch(path, modifiedMs)
   return basename(path)
 }
 
-async function namesDrafts(files: ForgetfulFiles): Promise<readonly string[]> {
+async function namesDrafts(files: CrashFileSystem): Promise<readonly string[]> {
   return (await files.list('/')).map(({ name }) => name)
 }
 
@@ -109,7 +109,7 @@ describe('a draft', () => {
   })
 
   it('is removed after a day, and nothing else is', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     await put(files, draftBeside('/x'), NOW_MS - DAY_MS - 1)
     const kept = [
       await put(files, draftBeside('/x'), NOW_MS - DAY_MS),
@@ -124,7 +124,7 @@ describe('a draft', () => {
   })
 
   it('is removed with at most a hundred others at a time', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     for (let count = 0; count < 130; count += 1) await put(files, draftBeside('/x'), 0)
     await sweepDrafts(files, '/', NOW_MS)
     expect(await namesDrafts(files)).toHaveLength(30)
@@ -133,7 +133,7 @@ describe('a draft', () => {
   })
 
   it.each(['list', 'facts', 'remove'] as const)('that cannot be removed is left (%s)', async (kind) => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     const name = await put(files, draftBeside('/x'), 0)
     files.interfere((operation) =>
       operation.kind === kind ? { error: systemError('EACCES', operation.path) } : undefined,

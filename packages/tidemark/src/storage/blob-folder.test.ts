@@ -1,9 +1,9 @@
 import { basename, dirname } from 'node:path'
+import { createFakeClock } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { systemError } from '../testing/crash-file.ts'
-import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
-import { createFakeClock } from '../testing/fake-ports.ts'
+import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { draftBeside } from './atomic-file.ts'
 import { createBlobFolder } from './blob-folder.ts'
 
@@ -11,7 +11,7 @@ const HELLO = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824'
 const PATH = `/home/blobs/2c/${HELLO}`
 const DAY_MS = 86_400_000
 
-async function damage(files: ForgetfulFiles): Promise<void> {
+async function damage(files: CrashFileSystem): Promise<void> {
   await files.remove(PATH)
   const file = await files.open(PATH, 'create')
   await file?.append(Buffer.from('hellx'))
@@ -20,13 +20,13 @@ async function damage(files: ForgetfulFiles): Promise<void> {
 
 describe('a blob', () => {
   it('is a file named by its SHA-256, under its first two digits', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     expect(await createBlobFolder({ home: '/home', files }).put(Buffer.from('hello'))).toBe(HELLO)
     expect((await files.list('/home/blobs/2c')).map(({ name }) => name)).toEqual([HELLO])
   })
 
   it('that is damaged is not returned, and is repaired by storing it again', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     const blobs = createBlobFolder({ home: '/home', files })
     await blobs.put(Buffer.from('hello'))
     await damage(files)
@@ -39,7 +39,7 @@ describe('a blob', () => {
   })
 
   it('that is not a Uint8Array is refused with a message', async () => {
-    const blobs = createBlobFolder({ home: '/home', files: createForgetfulFiles() })
+    const blobs = createBlobFolder({ home: '/home', files: createCrashFileSystem() })
     await expect(blobs.put('text' as never)).rejects.toMatchObject({
       code: 'bad-blob',
       message: 'A blob must be a Uint8Array, found "text". For text, give new TextEncoder().encode(text).',
@@ -52,7 +52,7 @@ describe('a blob', () => {
 
   it('store removes old drafts of killed processes', async () => {
     const clock = createFakeClock()
-    const files = createForgetfulFiles({ now: () => clock.now() })
+    const files = createCrashFileSystem({ now: () => clock.now() })
     await createBlobFolder({ home: '/home', files, clock }).put(Buffer.from('hello'))
     const draft = draftBeside(PATH)
     await (await files.open(draft, 'create'))?.close()
@@ -66,7 +66,7 @@ describe('a blob', () => {
   it.each(['append', 'sync', 'rename', 'syncDirectory'] as const)(
     'is not promised when %s fails',
     async (kind) => {
-      const files = createForgetfulFiles()
+      const files = createCrashFileSystem()
       const blobs = createBlobFolder({ home: '/home', files })
       files.interfere((operation) =>
         operation.kind === kind ? { error: systemError('ENOSPC', operation.path) } : undefined,
@@ -85,7 +85,7 @@ describe('a blob', () => {
         fc.nat({ max: 5 }),
         fc.boolean(),
         async (operations, kept, names) => {
-          const files = createForgetfulFiles()
+          const files = createCrashFileSystem()
           const blobs = createBlobFolder({ home: '/home', files })
           files.interfere(({ number, path }) =>
             number > operations ? { error: systemError('EIO', path) } : undefined,

@@ -1,9 +1,10 @@
 import type { Damage, Journal } from '@tidemark/core'
+import { createFakeClock, readAll, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { systemError } from '../testing/crash-file.ts'
-import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
-import { createFakeClock, createFakeMachine } from '../testing/fake-ports.ts'
-import { readAll, sampleRecord, sampleRecords, uuidsOf } from '../testing/journal-refusal-cases.ts'
+import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
+import { createFakeMachine } from '../testing/fake-machine.ts'
+import { uuidsOf } from '../testing/journal-refusal-cases.ts'
 import { appendAll, readWhole } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
 
@@ -13,7 +14,7 @@ const HEADER =
   '{"type":"tidemark","format":"tidemark-session","version":1,"sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z"}'
 
 interface Scene {
-  readonly files: ForgetfulFiles
+  readonly files: CrashFileSystem
   readonly clock: ReturnType<typeof createFakeClock>
   readonly machine: ReturnType<typeof createFakeMachine>
   /** A journal in a new process. */
@@ -22,17 +23,17 @@ interface Scene {
 
 function scene(): Scene {
   const clock = createFakeClock()
-  const files = createForgetfulFiles({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
+  const files = createCrashFileSystem({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
   const machine = createFakeMachine()
   const open = () => createFileJournal({ home: '/home', files, clock, processes: machine.start() })
   return { files, clock, machine, open }
 }
 
-async function textOf(files: ForgetfulFiles, path: string = LOG): Promise<string> {
+async function textOf(files: CrashFileSystem, path: string = LOG): Promise<string> {
   return Buffer.from((await readWhole(files, path))?.bytes ?? []).toString()
 }
 
-async function put(files: ForgetfulFiles, content: string | Uint8Array, path: string = LOG): Promise<void> {
+async function put(files: CrashFileSystem, content: string | Uint8Array, path: string = LOG): Promise<void> {
   const file = (await files.open(path, 'create')) ?? (await files.open(path, 'append'))
   if (file !== null) await appendAll(file, Buffer.from(content))
   await file?.close()
@@ -239,7 +240,7 @@ describe('appending', () => {
 })
 
 /** How often the log was read since. */
-function countReads(files: ForgetfulFiles): () => number {
+function countReads(files: CrashFileSystem): () => number {
   let reads = 0
   files.interfere(({ kind, path }) => {
     reads += kind === 'read' && path === LOG ? 1 : 0

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { systemError } from '../testing/crash-file.ts'
-import { createForgetfulFiles } from '../testing/crash-file-system.ts'
+import { createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { ensureDirectory, syncNames } from './file-system.ts'
 
 describe('ensureDirectory', () => {
   it('makes missing directories, which survive a crash', async () => {
-    const files = createForgetfulFiles({ directories: ['/home'] })
+    const files = createCrashFileSystem({ directories: ['/home'] })
     await ensureDirectory(files, '/home/user/data/sessions')
     files.crash()
     expect((await files.facts('/home/user/data/sessions'))?.kind).toBe('directory')
   })
 
   it('does nothing for an existing directory', async () => {
-    const files = createForgetfulFiles({ directories: ['/home'] })
+    const files = createCrashFileSystem({ directories: ['/home'] })
     await ensureDirectory(files, '/home')
     expect(files.counts.syncDirectory).toBe(0)
   })
@@ -20,7 +20,7 @@ describe('ensureDirectory', () => {
 
 describe('syncNames', () => {
   it('makes names durable that an earlier process did not sync', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     for (const path of ['/top', '/top/mid', '/top/mid/low']) await files.makeDirectory(path)
     await syncNames(files, '/top/mid/low', '/top')
     files.crash()
@@ -28,7 +28,7 @@ describe('syncNames', () => {
   })
 
   it('skips directories without permission, but not failing ones', async () => {
-    const files = createForgetfulFiles({ directories: ['/a', '/a/b'] })
+    const files = createCrashFileSystem({ directories: ['/a', '/a/b'] })
     const failWith = (code: string) => files.interfere(({ path }) => ({ error: systemError(code, path) }))
     failWith('EACCES')
     await syncNames(files, '/a/b', '/a')

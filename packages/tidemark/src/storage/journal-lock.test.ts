@@ -1,10 +1,11 @@
+import { createFakeClock, type FakeClock } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { systemIds } from '../platform/node-ports.ts'
 import type { Processes } from '../platform/processes.ts'
 import { systemError } from '../testing/crash-file.ts'
-import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
-import { createFakeClock, createFakeMachine, type FakeClock } from '../testing/fake-ports.ts'
+import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
+import { createFakeMachine } from '../testing/fake-machine.ts'
 import { createWhole, readWhole } from './atomic-file.ts'
 import type { FilePort } from './file-system.ts'
 import { decodeOwner, type HeldLock, type LockAttempt, type LockPlace, takeLock } from './journal-lock.ts'
@@ -14,13 +15,13 @@ const MINUTE_MS = 60_000
 
 interface Scene {
   readonly clock: FakeClock
-  readonly files: ForgetfulFiles
+  readonly files: CrashFileSystem
   place(processes: Processes, files?: FilePort): LockPlace
 }
 
 function scene(): Scene {
   const clock = createFakeClock()
-  const files = createForgetfulFiles({ now: () => clock.now() })
+  const files = createCrashFileSystem({ now: () => clock.now() })
   const settings = {
     clock,
     ids: systemIds,
@@ -167,7 +168,7 @@ describe('a lock', () => {
 })
 
 /** Every operation fails from the `fatal`th operation of that kind on. */
-function dyingAt(kind: string, fatal: number): Parameters<ForgetfulFiles['interfere']>[0] {
+function dyingAt(kind: string, fatal: number): Parameters<CrashFileSystem['interfere']>[0] {
   let seen = 0
   return (operation) => {
     seen += operation.kind === kind || seen >= fatal ? 1 : 0

@@ -1,7 +1,7 @@
 import type { NewRecord } from '@tidemark/core'
+import { sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { createForgetfulFiles } from '../testing/crash-file-system.ts'
-import { sampleRecord, sampleRecords } from '../testing/journal-refusal-cases.ts'
+import { createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFileJournal, type FileJournalOptions } from './file-journal.ts'
 import { draftsOf, readNewRecord, stamp } from './new-records.ts'
 
@@ -166,7 +166,7 @@ describe('a journal', () => {
   })
 
   it('says which argument is wrong and what was expected', async () => {
-    const journal = createFileJournal({ home: '/home', files: createForgetfulFiles() })
+    const journal = createFileJournal({ home: '/home', files: createCrashFileSystem() })
     await expect(journal.append('s', undefined as never, [])).rejects.toMatchObject({
       code: 'bad-option',
       message: 'after is undefined; expected the position to append after, 0 in an empty session.',

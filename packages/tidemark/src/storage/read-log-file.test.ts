@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { createForgetfulFiles } from '../testing/crash-file-system.ts'
+import { createCrashFileSystem } from '../testing/crash-file-system.ts'
 import type { OpenFile } from './file-system.ts'
 import { type LogMark, LogMarks, readTail, tailOf } from './read-log-file.ts'
 
 async function fileOf(text: string): Promise<OpenFile> {
-  const files = createForgetfulFiles()
+  const files = createCrashFileSystem()
   const file = await files.open('/log', 'create')
   await file?.append(Buffer.from(text))
   const opened = await files.open('/log', 'read')

@@ -1,9 +1,10 @@
 /** A journal that resumes reading gives the same result as one that reads the whole log. */
+
+import { readAll, sampleRecord } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
-import { createFakeMachine } from '../testing/fake-ports.ts'
-import { readAll, sampleRecord } from '../testing/journal-refusal-cases.ts'
+import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
+import { createFakeMachine } from '../testing/fake-machine.ts'
 import { appendAll } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
 import type { FilePort } from './file-system.ts'
@@ -56,7 +57,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 )
 
 class Run {
-  readonly files: ForgetfulFiles = createForgetfulFiles({ directories: ['/home', '/home/sessions'] })
+  readonly files: CrashFileSystem = createCrashFileSystem({ directories: ['/home', '/home/sessions'] })
   readonly machine = createFakeMachine()
   readonly journal: FileJournal = this.open()
   position = 0
@@ -129,7 +130,7 @@ describe('resumed reading', () => {
 })
 
 /** How many bytes of the log were read since. */
-function countBytes(files: ForgetfulFiles): () => number {
+function countBytes(files: CrashFileSystem): () => number {
   const { open } = files
   let bytes = 0
   files.open = async (path, purpose) => {

@@ -1,20 +1,19 @@
 import { basename } from 'node:path'
+import { createFakeClock, readAll, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { systemError } from '../testing/crash-file.ts'
-import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
-import { createFakeClock } from '../testing/fake-ports.ts'
-import { readAll, sampleRecords } from '../testing/journal-refusal-cases.ts'
+import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { draftBeside } from './atomic-file.ts'
 import { createFileJournal } from './file-journal.ts'
 
-async function touch(files: ForgetfulFiles, path: string): Promise<void> {
+async function touch(files: CrashFileSystem, path: string): Promise<void> {
   await (await files.open(path, 'create'))?.close()
 }
 
 describe('a journal', () => {
   it('removes the old drafts of killed processes at its first write', async () => {
     const clock = createFakeClock()
-    const files = createForgetfulFiles({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
+    const files = createCrashFileSystem({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
     const [old, fresh] = [draftBeside('/home/sessions/s.jsonl'), draftBeside('/home/sessions/s.jsonl')]
     await touch(files, old)
     await clock.advance(86_400_001)
@@ -28,7 +27,7 @@ describe('a journal', () => {
   })
 
   it('writes even if it cannot remove drafts', async () => {
-    const files = createForgetfulFiles()
+    const files = createCrashFileSystem()
     files.interfere(({ kind, path }) =>
       kind === 'list' ? { error: systemError('EACCES', path) } : undefined,
     )

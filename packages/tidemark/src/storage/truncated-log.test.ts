@@ -1,9 +1,9 @@
 /** A log cut at every byte: it reads as complete batches, the rest is reported, and it can be appended to. */
 import type { Journal, SessionRecord } from '@tidemark/core'
+import { readAll, sampleRecord } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { createForgetfulFiles, type ForgetfulFiles } from '../testing/crash-file-system.ts'
-import { createFakeMachine } from '../testing/fake-ports.ts'
-import { readAll, sampleRecord } from '../testing/journal-refusal-cases.ts'
+import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
+import { createFakeMachine } from '../testing/fake-machine.ts'
 import { appendAll, readWhole } from './atomic-file.ts'
 import { createFileJournal } from './file-journal.ts'
 
@@ -13,8 +13,8 @@ const SIZES = [2, 1, 3, 1, 3]
 
 async function journalWith(
   bytes: Uint8Array,
-): Promise<{ readonly files: ForgetfulFiles; readonly journal: Journal }> {
-  const files = createForgetfulFiles({ directories: ['/home', '/home/sessions'] })
+): Promise<{ readonly files: CrashFileSystem; readonly journal: Journal }> {
+  const files = createCrashFileSystem({ directories: ['/home', '/home/sessions'] })
   const file = await files.open(LOG, 'create')
   if (file !== null) await appendAll(file, bytes)
   return {
@@ -41,7 +41,7 @@ async function writeWhole(): Promise<{
   return { bytes: await bytesOf(files), records: (await readAll(journal, 's')).records, ends }
 }
 
-async function bytesOf(files: ForgetfulFiles): Promise<Uint8Array> {
+async function bytesOf(files: CrashFileSystem): Promise<Uint8Array> {
   return (await readWhole(files, LOG))?.bytes ?? new Uint8Array()
 }
 

@@ -19,8 +19,8 @@ import {
   reduce,
   type SessionRecord,
 } from '@tidemark/core'
+import { Choices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { Choices, generateSession } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { type GrowingRequest, growingText, growRequest } from '../../src/anthropic/incremental-request.ts'
 import { bodyText, encodeRequest } from '../../src/anthropic/request.ts'
@@ -118,16 +118,16 @@ describe('a request that grows', () => {
 
   it('spells nothing twice: what is settled is the very text of the request before', () => {
     const profile = profileThat(false)
-    const { teller } = generateSession(new Choices([]))
-    const before = flatten(teller.view)
+    const { builder } = generateSession(new Choices([]))
+    const before = flatten(builder.view)
     const first = growRequest(
       assembleRequest({ front, flat: before, profile, markers, ttl: '5m', clears: true }),
     )
     for (let turn = 0; turn < 4; turn += 1) {
-      teller.assistant(teller.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
-      teller.user(`question ${turn}`)
+      builder.assistant(builder.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
+      builder.user(`question ${turn}`)
     }
-    const flat = flatten(teller.view, before)
+    const flat = flatten(builder.view, before)
     const next = assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
     const grown = growRequest(next, { previous: first })
     const again = growRequest(next, { previous: grown })
@@ -139,7 +139,7 @@ describe('a request that grows', () => {
   it('starts over where the messages are others', () => {
     const profile = profileThat(true)
     const requestOf = (numbers: readonly number[]): AssembledRequest => {
-      const flat = flatten(generateSession(new Choices(numbers)).teller.view)
+      const flat = flatten(generateSession(new Choices(numbers)).builder.view)
       return assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
     }
     const one = requestOf([1, 7, 300, 20, 5, 800, 33, 41])

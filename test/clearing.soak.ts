@@ -2,21 +2,22 @@
 import { describe, expect, it } from 'vitest'
 import { type Figures, figuresOf } from './clearing/figures.ts'
 import { refusals, rewritesInARow, unforeseen, unlikePaid } from './clearing/laws.ts'
-import { LongTalk } from './clearing/long-talk.ts'
 import { FULL, sized, WAYS } from './clearing/ways.ts'
+import { SimulatedSession } from './support/simulated-session.ts'
 
 const CALLS = 300
 
 describe('three hundred calls in a window of 200,000 tokens', () => {
   it.each(WAYS)('$name', async (way) => {
-    const setUp = sized(way, FULL)
-    const talk = await new LongTalk(setUp).until(CALLS)
-    const grown = await new LongTalk({ ...setUp, isRoomless: true }).until(CALLS)
-    expect(refusals(talk.calls)).toEqual([])
-    expect(rewritesInARow(talk.calls)).toEqual([])
-    expect(unforeseen(talk.calls)).toEqual([])
-    expect(unlikePaid(talk.calls)).toEqual([])
-    const [with_, without] = [figuresOf(talk), figuresOf(grown)]
+    const options = sized(way, FULL)
+    const { window: _, ...growing } = options
+    const session = await new SimulatedSession(options).until(CALLS)
+    const grown = await new SimulatedSession(growing).until(CALLS)
+    expect(refusals(session.calls)).toEqual([])
+    expect(rewritesInARow(session.calls)).toEqual([])
+    expect(unforeseen(session.calls)).toEqual([])
+    expect(unlikePaid(session.calls)).toEqual([])
+    const [with_, without] = [figuresOf(session), figuresOf(grown)]
     console.info(line(way.name, with_, without))
     expect(with_.rewrites).toBeLessThanOrEqual(way.mostRewrites)
     expect(with_.hitRate).toBeGreaterThan(way.leastHitRate - 0.02)

@@ -1,22 +1,20 @@
 /** A turn that is called off over a real connection, in the middle of a reply. */
 import {
   blocksOf,
-  createPolicy,
   isKnown,
   openSession,
-  placeSections,
   runTurn,
   type SessionState,
   type TurnEvent,
   type TurnHost,
   type TurnOutcome,
 } from '@tidemark/core'
-import { createFakeClock } from '@tidemark/core/testing'
+import { createTestHost } from '@tidemark/core/testing'
 import { manualClock, type Script, type ServedSimulator, serveSimulator } from '@tidemark/simulator'
-import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
+import { profileFor } from '@tidemark/wire'
 import { createAnthropicModel, systemIds } from 'tidemark'
-import { createMemoryJournal } from 'tidemark/testing'
 import { afterEach, describe, expect, it } from 'vitest'
+import { findModel } from './support/simulated-host.ts'
 
 /** The first answer stops for ever behind its first block, on a clock that stands still; later ones do not. */
 const slow: Script = (_, { index }) =>
@@ -38,22 +36,14 @@ afterEach(async () => {
 async function hostOf(): Promise<TurnHost> {
   const server = await serveSimulator({ script: slow, clock: manualClock() })
   served.push(server)
-  const looked = lookUpModel(modelCatalogue, 'claude-opus-5')
-  if (!looked.found) throw new Error(looked.reason)
-  return {
-    journal: createMemoryJournal(),
+  const model = findModel('claude-opus-5')
+  return createTestHost({
     model: createAnthropicModel({ baseUrl: server.url, credentials: { style: 'key', secret: 'any' } }),
-    clock: createFakeClock(),
     ids: systemIds,
-    policy: createPolicy({}),
-    profile: profileFor(looked.model),
-    source: 'sdk',
-    isInteractive: false,
-    pricesOf: () => looked.model.prices,
-    sections: placeSections('You help.'),
+    profile: profileFor(model),
+    pricesOf: () => model.prices,
     offered: () => ({ tools: [], model: 'claude-opus-5', parameters: { max_tokens: 100 } }),
-    runTool: () => ({ content: '' }),
-  }
+  })
 }
 
 async function calledOff(

@@ -4,37 +4,19 @@ import {
   isObject,
   type JsonObject,
   runTurn,
-  type SessionState,
   type TurnEvent,
   type TurnHost,
 } from '@tidemark/core'
-import type { RequestRecord, Simulator } from '@tidemark/simulator'
-import { createMemoryJournal } from 'tidemark/testing'
+import { profileFor } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import { knownProfile } from './first-turn/simulated-host.ts'
-import { Talk } from './first-turn/talk.ts'
+import { changingWorld } from './first-turn/changing-world.ts'
+import { findModel } from './support/simulated-host.ts'
+import { SimulatedSession } from './support/simulated-session.ts'
 
-interface Scene {
-  readonly talk: Talk
-  readonly state: SessionState
-  readonly requests: readonly RequestRecord[]
-  readonly simulator: Simulator
-}
-
-async function talked({ ttl = '1h', isStill = true }: Change): Promise<Scene> {
-  const requests: RequestRecord[] = []
-  const found: Simulator[] = []
-  const talk = new Talk({
-    journal: createMemoryJournal(),
-    ttl,
-    isStill,
-    onRequest: (record) => requests.push(record),
-    onSimulator: (simulator) => found.push(simulator),
-  })
-  const state = await talk.until(12)
-  const [simulator] = found
-  if (simulator === undefined) throw new Error('a talk has a simulator')
-  return { talk, state, requests, simulator }
+async function twelveCalls({ ttl = '1h', isStill = true }: Change): Promise<SimulatedSession> {
+  const session = await new SimulatedSession(changingWorld({ ttl, isStill })).until(12)
+  await session.clock.advance(45_000)
+  return session
 }
 
 interface Change {
@@ -43,17 +25,18 @@ interface Change {
   /** What the host is from now on. */
   readonly host?: (host: TurnHost) => Partial<TurnHost>
   /** What happens to the world. */
-  readonly before?: (scene: Scene) => void | Promise<void>
+  readonly before?: (session: SimulatedSession) => void | Promise<void>
   readonly prompt?: JsonObject
 }
 
 /** The events of the first call behind the change, and what the simulator says of it. */
 async function after(change: Change) {
   const { host, before, prompt } = change
-  const scene = await talked(change)
-  const { talk, state, requests } = scene
-  await before?.(scene)
-  const changed = { ...talk.host, ...host?.(talk.host) }
+  const session = await twelveCalls(change)
+  const { requests } = session
+  const state = await session.open()
+  await before?.(session)
+  const changed = { ...session.host, ...host?.(session.host) }
   const count = requests.length
   const said = { type: 'text', text: 'Go on.' }
   const events: TurnEvent[] = []
@@ -64,7 +47,7 @@ async function after(change: Change) {
     if (event.type === 'turn-ended' && !event.outcome.ok)
       throw new Error(JSON.stringify(event.outcome.reason))
   }
-  return { events, record: requests[count], state, talk }
+  return { events, record: requests[count], state, session }
 }
 
 function withParameters(more: JsonObject): Change {
@@ -79,23 +62,23 @@ function withParameters(more: JsonObject): Change {
   }
 }
 
-const forgotten = async ({ simulator }: Scene): Promise<void> => {
+const evict = async ({ simulator }: SimulatedSession): Promise<void> => {
   await simulator.fetch('http://simulator.test/_simulator/cache', { method: 'DELETE' })
 }
 
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PIXEL } }
-const commit = ({ talk }: Scene): void => {
-  talk.world.commits += 5
+const commit = ({ world }: SimulatedSession): void => {
+  world.commits += 5
 }
-const connect = ({ talk }: Scene): void => {
-  talk.world.extraTools += 3
+const connect = ({ world }: SimulatedSession): void => {
+  world.extraTools += 3
 }
 const waits =
   (ms: number) =>
-  async ({ talk }: Scene) =>
-    talk.clock.advance(ms)
+  async ({ clock }: SimulatedSession) =>
+    clock.advance(ms)
 const inline = { cache: { ttl: '1h', volatile: 'inline' } } as const
 
 const BREAKS: readonly (readonly [name: string, change: Change, reason: string, act: string | null])[] = [
@@ -128,7 +111,7 @@ const BREAKS: readonly (readonly [name: string, change: Change, reason: string, 
     {
       host: ({ offered }) => ({
         offered: () => ({ ...offered(), model: 'claude-sonnet-5' }),
-        profile: knownProfile('claude-sonnet-5'),
+        profile: profileFor(findModel('claude-sonnet-5')),
       }),
     },
     'model-changed',
@@ -143,23 +126,23 @@ const BREAKS: readonly (readonly [name: string, change: Change, reason: string, 
   ['an image', { prompt: image }, 'image-added', null],
   ['five minutes', { ttl: '5m', before: waits(300_000) }, 'expired', null],
   ['an hour', { before: waits(3_600_000) }, 'expired', null],
-  ['eviction', { before: forgotten }, 'evicted', null],
+  ['eviction', { before: evict }, 'evicted', null],
 ]
 
 describe('a cache that is lost', () => {
   it.each(BREAKS)(
     'by %s is told with its reason, its tokens and its price',
     async (_, change, reason, act) => {
-      const { events, record, talk, state } = await after(change)
+      const { events, record, session, state } = await after(change)
       const broke = events.flatMap((event) => (event.type === 'cache-broke' ? [event.event] : []))
       expect(broke.map((event) => [event.reason.kind, event.ours?.act ?? null])).toEqual([[reason, act]])
       const [event] = broke
-      const left = talk.calls.at(-1)?.usage
+      const left = session.calls.at(-1)?.usage
       const cached = (left?.cache_read_input_tokens ?? 0) + (left?.cache_creation_input_tokens ?? 0)
       expect([event?.expected, event?.read]).toEqual([cached, record?.usage?.cacheRead])
       expect(event?.tokensLost).toBe(cached - (record?.usage?.cacheRead ?? 0))
       const { standing } = state.told
-      const prices = talk.host.pricesOf(record?.model ?? '', record?.at ?? '')
+      const prices = session.host.pricesOf(record?.model ?? '', record?.at ?? '')
       const write = change.ttl === '5m' ? prices?.write5m : prices?.write1h
       const price = ((event?.tokensLost ?? 0) * ((write ?? 0) - (prices?.cacheRead ?? 0))) / 1e6
       expect(standing?.epoch.ttl?.name).toBe(change.ttl ?? '1h')

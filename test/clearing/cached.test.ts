@@ -1,17 +1,22 @@
 /** Deletions from the cached prefix: pinned while it lives, dropped when it has lapsed, gone with a compaction. */
 import { describe, expect, it } from 'vitest'
+import {
+  contextTokens,
+  type ObservedCall,
+  SimulatedSession,
+  tokensRead,
+} from '../support/simulated-session.ts'
 import { deletedIn } from './figures.ts'
-import { contextIn, LongTalk, readIn, type SeenCall } from './long-talk.ts'
 import { SMALL, sized, wayNamed } from './ways.ts'
 
-const SET_UP = sized(wayNamed('cached'), SMALL)
+const OPTIONS = sized(wayNamed('cached'), SMALL)
 const MINUTE = 60_000
 
-async function talked(calls: number): Promise<LongTalk> {
-  return new LongTalk(SET_UP).until(calls)
+async function talked(calls: number): Promise<SimulatedSession> {
+  return new SimulatedSession(OPTIONS).until(calls)
 }
 
-function last({ calls }: LongTalk): SeenCall {
+function last({ calls }: SimulatedSession): ObservedCall {
   const call = calls.at(-1)
   if (call === undefined) throw new Error('nothing was said')
   return call
@@ -19,14 +24,14 @@ function last({ calls }: LongTalk): SeenCall {
 
 /** The first call of the turn that a prompt begins after a pause. */
 async function resumed(
-  talk: LongTalk,
+  session: SimulatedSession,
   pauseMs: number,
-): Promise<{ readonly before: SeenCall; readonly first: SeenCall }> {
-  const before = last(talk)
-  const at = talk.calls.length
-  await talk.clock.advance(pauseMs)
-  await talk.prompt('Go on after the pause.')
-  const first = talk.calls[at]
+): Promise<{ readonly before: ObservedCall; readonly first: ObservedCall }> {
+  const before = last(session)
+  const at = session.calls.length
+  await session.clock.advance(pauseMs)
+  await session.prompt('Go on after the pause.')
+  const first = session.calls[at]
   if (first === undefined) throw new Error('nothing was said')
   return { before, first }
 }
@@ -43,59 +48,59 @@ describe('deletions from a cached prefix', () => {
         : [at]
     })
     expect(moved).toEqual([])
-    expect(last({ calls } as LongTalk).edits.length).toBeGreaterThan(5)
+    expect(last({ calls } as SimulatedSession).edits.length).toBeGreaterThan(5)
   })
 
   it('cost nothing: all that is left of the last prompt is read', async () => {
     const { calls } = await talked(90)
     const rebilled = calls.flatMap((call, at) => {
       const before = calls[at - 1]
-      const left = before === undefined ? 0 : contextIn(before) - (deletedIn(call) - deletedIn(before))
-      return readIn(call) === left || at === 0 ? [] : [[at, readIn(call), left]]
+      const left = before === undefined ? 0 : contextTokens(before) - (deletedIn(call) - deletedIn(before))
+      return tokensRead(call) === left || at === 0 ? [] : [[at, tokensRead(call), left]]
     })
     expect(rebilled).toEqual([])
     expect(calls.flatMap(({ broke }) => broke ?? [])).toEqual([])
   })
 
   it('are dropped when the cache has lapsed: counted anew, and cleared by budget at once where that is too much', async () => {
-    const talk = await talked(105)
-    const { before, first } = await resumed(talk, 6 * MINUTE)
-    const lines = talk.host.room?.scaled
+    const session = await talked(105)
+    const { before, first } = await resumed(session, 6 * MINUTE)
+    const lines = session.host.room?.scaled
     if (lines?.known !== true) throw new Error('the window is known')
     const deleted = deletedIn(before)
     expect(deleted).toBeGreaterThan(lines.lines.warning)
     expect(first.dropped).toBeGreaterThan(0.9 * deleted)
     expect(first.dropped).toBeLessThan(1.1 * deleted)
     expect([first.edits, first.cleared.map(({ way }) => way)]).toEqual([[], ['budget']])
-    expect(contextIn(first)).toBeLessThan(lines.lines.warning)
+    expect(contextTokens(first)).toBeLessThan(lines.lines.warning)
     expect(first.cleared[0]?.clearing.cost).toBe(0)
   })
 
   it('are dropped below the line too: then their text is sent again, until an idle clearing takes it', async () => {
-    const talk = await talked(30)
-    const { before, first } = await resumed(talk, 6 * MINUTE)
+    const session = await talked(30)
+    const { before, first } = await resumed(session, 6 * MINUTE)
     expect([first.edits, first.cleared]).toEqual([[], []])
     expect(first.dropped).toBeGreaterThan(0)
-    expect(contextIn(first)).toBeGreaterThan(contextIn(before) + deletedIn(before))
-    const idle = await resumed(talk, 61 * MINUTE)
+    expect(contextTokens(first)).toBeGreaterThan(contextTokens(before) + deletedIn(before))
+    const idle = await resumed(session, 61 * MINUTE)
     expect(idle.first.cleared.map(({ way }) => way)).toEqual(['idle'])
     expect(idle.first.edits).toEqual([])
   })
 
   it('begin anew behind them, once the cache is warm again', async () => {
-    const talk = await talked(30)
-    await resumed(talk, 6 * MINUTE)
-    await talk.until(60)
-    const ways = talk.calls.slice(-20).flatMap(({ cleared }) => cleared.map(({ way }) => way))
+    const session = await talked(30)
+    await resumed(session, 6 * MINUTE)
+    await session.until(60)
+    const ways = session.calls.slice(-20).flatMap(({ cleared }) => cleared.map(({ way }) => way))
     expect(new Set(ways)).toEqual(new Set(['cached']))
-    expect(last(talk).edits.length).toBeGreaterThan(0)
+    expect(last(session).edits.length).toBeGreaterThan(0)
   })
 
   it('are gone with a compaction', async () => {
-    const talk = await talked(60)
-    expect(last(talk).edits.length).toBeGreaterThan(0)
-    await talk.compact()
-    const { first } = await resumed(talk, 10_000)
+    const session = await talked(60)
+    expect(last(session).edits.length).toBeGreaterThan(0)
+    await session.compact()
+    const { first } = await resumed(session, 10_000)
     expect([first.edits, first.record.status]).toEqual([[], 200])
   })
 })

@@ -1,6 +1,12 @@
 /** What a conversation came to: how often it was rewritten, how well the cache was read, how far forecasts were off. */
-import { pricesOf } from './clearing-host.ts'
-import { type Cleared, contextIn, type LongTalk, readIn, type SeenCall } from './long-talk.ts'
+import { cataloguePrices } from '../support/simulated-host.ts'
+import {
+  type ClearEvent,
+  contextTokens,
+  type ObservedCall,
+  type SimulatedSession,
+  tokensRead,
+} from '../support/simulated-session.ts'
 
 export interface Figures {
   readonly calls: number
@@ -15,14 +21,15 @@ export interface Figures {
   readonly rewrittenError: number
 }
 
-export function figuresOf({ calls }: LongTalk): Figures {
-  const sum = (pick: (call: SeenCall) => number): number => calls.reduce((all, call) => all + pick(call), 0)
+export function figuresOf({ calls }: SimulatedSession): Figures {
+  const sum = (pick: (call: ObservedCall) => number): number =>
+    calls.reduce((all, call) => all + pick(call), 0)
   const checked = pricedClearings(calls)
   return {
     calls: calls.length,
     compactions: calls.filter(({ compacted }) => compacted).length,
     rewrites: (100 * rewrittenCalls(calls).length) / calls.length,
-    hitRate: sum(readIn) / sum(contextIn),
+    hitRate: sum(tokensRead) / sum(contextTokens),
     dollars: sum(({ record }) => record.cost?.total ?? Number.NaN),
     freedError: Math.max(
       0,
@@ -38,7 +45,7 @@ export function figuresOf({ calls }: LongTalk): Figures {
 }
 
 /** Places of the calls whose earlier messages were not what they had been, by our hand or by the provider's. */
-export function rewrittenCalls(calls: readonly SeenCall[]): readonly number[] {
+export function rewrittenCalls(calls: readonly ObservedCall[]): readonly number[] {
   return calls.flatMap(({ isExtended, noted }, at) => (isExtended && noted.length === 0 ? [] : [at]))
 }
 
@@ -50,7 +57,7 @@ interface Amounts {
 
 export interface PricedClearing {
   readonly at: number
-  readonly cleared: Cleared
+  readonly cleared: ClearEvent
   /** Tokens of the request before it. */
   readonly context: number
   readonly foreseen: Amounts
@@ -58,7 +65,7 @@ export interface PricedClearing {
 }
 
 /** Each clearing as it was priced beforehand, and as the simulator billed the call that carried it. */
-export function pricedClearings(calls: readonly SeenCall[]): readonly PricedClearing[] {
+export function pricedClearings(calls: readonly ObservedCall[]): readonly PricedClearing[] {
   return calls.flatMap((call, at) => {
     const before = calls[at - 1]
     if (before === undefined) return []
@@ -69,43 +76,49 @@ export function pricedClearings(calls: readonly SeenCall[]): readonly PricedClea
         rewritten: clearing.rewrittenTokens,
         dollars: clearing.cost ?? Number.NaN,
       }
-      return { at, cleared, context: contextIn(before), foreseen, billed: billedFor(call, before, cleared) }
+      return {
+        at,
+        cleared,
+        context: contextTokens(before),
+        foreseen,
+        billed: billedFor(call, before, cleared),
+      }
     })
   })
 }
 
 /** The provider says itself what it freed; what was foreseen of that is told in words alone. */
-function foreseenFreed({ way, clearing }: Cleared): number {
+function foreseenFreed({ way, clearing }: ClearEvent): number {
   const told = way === 'native' ? /with ([\d,]+) foreseen/.exec(clearing.why)?.[1] : undefined
   return told === undefined ? clearing.freedTokens : Number(told.replaceAll(',', ''))
 }
 
-function billedFor(call: SeenCall, before: SeenCall, { way }: Cleared): Amounts {
+function billedFor(call: ObservedCall, before: ObservedCall, { way }: ClearEvent): Amounts {
   const freed = freedIn(call, before, way)
-  const kept = contextIn(before) - freed
+  const kept = contextTokens(before) - freed
   const wasWarm = call.at - before.at < LIFE_MS
-  const rewritten = wasWarm && way !== 'cached' ? Math.max(0, kept - readIn(call)) : 0
+  const rewritten = wasWarm && way !== 'cached' ? Math.max(0, kept - tokensRead(call)) : 0
   return { freed, rewritten, dollars: (rewritten * premium(call)) / 1_000_000 }
 }
 
 const LIFE_MS = 300_000
 
-function freedIn(call: SeenCall, before: SeenCall, way: Cleared['way']): number {
+function freedIn(call: ObservedCall, before: ObservedCall, way: ClearEvent['way']): number {
   if (way === 'native') return appliedIn(call) - appliedIn(before)
   if (way === 'cached') return deletedIn(call) - deletedIn(before)
-  return contextIn(before) - (call.resent ?? Number.NaN)
+  return contextTokens(before) - (call.resent ?? Number.NaN)
 }
 
-function appliedIn({ record }: SeenCall): number {
+function appliedIn({ record }: ObservedCall): number {
   return record.appliedEdits.reduce((all, edit) => all + edit.cleared_input_tokens, 0)
 }
 
-export function deletedIn({ usage }: SeenCall): number {
+export function deletedIn({ usage }: ObservedCall): number {
   return Number(usage.cache_deleted_input_tokens ?? 0)
 }
 
 /** Dollars per million tokens by which a write is dearer than a read. */
-function premium({ record }: SeenCall): number {
-  const prices = pricesOf(record.model ?? '', record.at)
+function premium({ record }: ObservedCall): number {
+  const prices = cataloguePrices(record.model ?? '', record.at)
   return (prices?.write5m ?? Number.NaN) - (prices?.cacheRead ?? Number.NaN)
 }

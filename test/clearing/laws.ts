@@ -1,15 +1,16 @@
 /** What holds of every conversation that is cleared, whichever way. Each gives the offences: none, if it holds. */
-import { type PricedClearing, pricedClearings, rewrittenCalls } from './figures.ts'
-import type { SeenCall } from './long-talk.ts'
 
-export function refusals(calls: readonly SeenCall[]): readonly unknown[] {
+import type { ObservedCall } from '../support/simulated-session.ts'
+import { type PricedClearing, pricedClearings, rewrittenCalls } from './figures.ts'
+
+export function refusals(calls: readonly ObservedCall[]): readonly unknown[] {
   return calls.flatMap(({ record }) => (record.status === 200 ? [] : [record.error]))
 }
 
 const LIFE_MS = 300_000
 
 /** A pause that outlives the cache makes the next rewrite free: those two are not in a row. */
-export function rewritesInARow(calls: readonly SeenCall[]): readonly number[] {
+export function rewritesInARow(calls: readonly ObservedCall[]): readonly number[] {
   const rewritten = new Set(rewrittenCalls(calls))
   const gap = (at: number): number => (calls[at]?.at ?? 0) - (calls[at - 1]?.at ?? 0)
   return [...rewritten].filter((at) => rewritten.has(at - 1) && gap(at) < LIFE_MS)
@@ -22,7 +23,7 @@ export function rewritesInARow(calls: readonly SeenCall[]): readonly number[] {
 const FREED_WITHIN = 0.06
 const MARKER_WITHIN = 0.03
 
-export function unforeseen(calls: readonly SeenCall[]): readonly Omit<PricedClearing, 'cleared'>[] {
+export function unforeseen(calls: readonly ObservedCall[]): readonly Omit<PricedClearing, 'cleared'>[] {
   const priced = pricedClearings(calls).map(({ cleared: _, ...amounts }) => amounts)
   return priced.filter(({ at, context, foreseen, billed }) => {
     // Until so many calls have taught them, estimates are those of the text alone.
@@ -38,7 +39,7 @@ export function unforeseen(calls: readonly SeenCall[]): readonly Omit<PricedClea
 }
 
 /** Clearings of our own whose price, as the engine told it afterwards, is not what the simulator billed. */
-export function unlikePaid(calls: readonly SeenCall[]): readonly unknown[] {
+export function unlikePaid(calls: readonly ObservedCall[]): readonly unknown[] {
   return pricedClearings(calls).flatMap(({ at, cleared, foreseen, billed }) => {
     const { paid = null } = calls[at] ?? {}
     const told = { tokens: paid?.tokensRewritten ?? 0, dollars: paid?.moneySpent ?? 0 }

@@ -1,7 +1,12 @@
 /** What the provider clears by itself: where it ends is held, it is noted once, and the cache is read in between. */
 import { isMicrocompactBoundary } from '@tidemark/core'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { contextIn, LongTalk, readIn, type SeenCall } from './long-talk.ts'
+import {
+  contextTokens,
+  type ObservedCall,
+  SimulatedSession,
+  tokensRead,
+} from '../support/simulated-session.ts'
 import { SMALL, sized, wayNamed } from './ways.ts'
 
 interface Edit {
@@ -9,23 +14,23 @@ interface Edit {
   readonly keep?: { readonly value: number }
 }
 
-function editsOf({ management }: SeenCall): readonly Edit[] {
+function editsOf({ management }: ObservedCall): readonly Edit[] {
   return (management as { readonly edits?: readonly Edit[] } | undefined)?.edits ?? []
 }
 
 /** Calls whose results are to be cleared: where the provider's clearing ends. */
-function cutOf(call: SeenCall): number {
+function cutOf(call: ObservedCall): number {
   const keep = editsOf(call).find(({ type }) => type.startsWith('clear_tool_uses'))?.keep?.value ?? Number.NaN
   return Math.max(0, call.toolUses - keep)
 }
 
 describe('what the provider clears by itself', () => {
-  const talk = new LongTalk(sized(wayNamed('native'), SMALL))
-  let calls: readonly SeenCall[] = []
+  const session = new SimulatedSession(sized(wayNamed('native'), SMALL))
+  let calls: readonly ObservedCall[] = []
   let first = 0
 
   beforeAll(async () => {
-    calls = (await talk.until(150)).calls
+    calls = (await session.until(150)).calls
     first = calls.findIndex(({ noted }) => noted.length > 0)
   })
 
@@ -48,7 +53,7 @@ describe('what the provider clears by itself', () => {
   })
 
   it('is noted once for each clearing, with all that the provider says it freed', () => {
-    const noted = talk.state?.view.entries
+    const noted = session.state?.view.entries
       .toArray()
       .flatMap(({ record }) =>
         record.type === 'system' && isMicrocompactBoundary(record) ? [record.microcompactMetadata] : [],
@@ -64,7 +69,7 @@ describe('what the provider clears by itself', () => {
     const rebilled = calls.flatMap((call, at) => {
       const before = calls[at - 1]
       if (before === undefined || call.noted.length > 0) return []
-      return readIn(call) === contextIn(before) ? [] : [[at, readIn(call), contextIn(before)]]
+      return tokensRead(call) === contextTokens(before) ? [] : [[at, tokensRead(call), contextTokens(before)]]
     })
     expect(rebilled).toEqual([])
   })
@@ -77,10 +82,10 @@ describe('what the provider clears by itself', () => {
 describe('a host that names the betas itself', () => {
   it('is not given them twice', async () => {
     const way = wayNamed('native')
-    const parameters = { ...way.setUp.parameters, betas: ['context-management-2025-06-27'] }
-    const talk = await new LongTalk({ ...sized(way, SMALL), parameters }).until(15)
-    expect(talk.state?.told.standing?.parameters.betas).toContain('context-management-2025-06-27')
-    const betas = talk.state?.told.standing?.parameters.betas
+    const parameters = { ...way.options.parameters, betas: ['context-management-2025-06-27'] }
+    const session = await new SimulatedSession({ ...sized(way, SMALL), parameters }).until(15)
+    expect(session.state?.told.standing?.parameters.betas).toContain('context-management-2025-06-27')
+    const betas = session.state?.told.standing?.parameters.betas
     expect(Array.isArray(betas) && new Set(betas).size === betas.length).toBe(true)
   })
 })

@@ -1,12 +1,12 @@
 /** The switches that turn clearing off, each way; and taking a clearing back. */
 import { type Switches, scalePolicy, type TurnHost } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
+import { type ObservedCall, SimulatedSession } from '../support/simulated-session.ts'
 import { refusals } from './laws.ts'
-import { LongTalk, type SeenCall } from './long-talk.ts'
 import { SMALL, sized, WAYS, wayNamed } from './ways.ts'
 
 /** All that any way would leave a trace of. */
-function traces({ cleared, noted, edits, management, dropped, isExtended }: SeenCall): boolean {
+function traces({ cleared, noted, edits, management, dropped, isExtended }: ObservedCall): boolean {
   return (
     cleared.length + noted.length + edits.length > 0 ||
     management !== undefined ||
@@ -18,17 +18,19 @@ function traces({ cleared, noted, edits, management, dropped, isExtended }: Seen
 describe.each(WAYS.filter(({ name }) => !name.includes(',')))('$name', (way) => {
   it.each(['DISABLE_MICROCOMPACT', 'DISABLE_COMPACT'] as const)('does nothing with %s', async (name) => {
     const switches: Switches = { set: [name], autoCompactPercent: null }
-    const talk = await new LongTalk({ ...sized(way, SMALL), switches }).until(55)
-    expect(talk.calls.filter(traces)).toEqual([])
-    const usual = await new LongTalk(sized(way, SMALL)).until(55)
-    expect(usual.calls.some(traces)).toBe(true)
+    const session = await new SimulatedSession({ ...sized(way, SMALL), switches }).until(55)
+    expect(session.calls.filter(traces)).toEqual([])
+  })
+
+  it('clears in as many calls without them', async () => {
+    const session = await new SimulatedSession(sized(way, SMALL)).until(55)
+    expect(session.calls.some(traces)).toBe(true)
   })
 })
 
 describe.each(['budget', 'idle', 'budget, thinking bound'])('%s, undone', (name) => {
   it('sends what it had sent, to the byte, and is not refused', async () => {
-    const talk = await untilCleared(name)
-    const { before, cleared } = talk
+    const { before, cleared } = await untilCleared(name)
     await cleared.undo()
     await cleared.clock.advance(10_000)
     await cleared.prompt('Go on with all of it.', roomier(cleared.host))
@@ -46,21 +48,22 @@ function roomier(host: TurnHost): TurnHost {
   return { ...host, room: { ...host.room, scaled } }
 }
 
-interface ClearedTalk {
+interface ClearedSession {
   /** The messages of the last request before the clearing. */
   readonly before: readonly string[]
-  readonly cleared: LongTalk
+  readonly cleared: SimulatedSession
 }
 
-async function untilCleared(name: string): Promise<ClearedTalk> {
-  const talk = new LongTalk(sized(wayNamed(name), SMALL))
+async function untilCleared(name: string): Promise<ClearedSession> {
+  const session = new SimulatedSession(sized(wayNamed(name), SMALL))
   let before: readonly string[] = []
   let isOver = false
-  talk.onSend = (sent, isExtended) => {
+  session.onSend = (sent, isExtended) => {
     isOver ||= !isExtended
     if (!isOver) before = sent
   }
-  while (!talk.calls.some(({ cleared }) => cleared.length > 0)) await talk.until(talk.calls.length + 1)
-  talk.onSend = () => undefined
-  return { before, cleared: talk }
+  while (!session.calls.some(({ cleared }) => cleared.length > 0))
+    await session.until(session.calls.length + 1)
+  session.onSend = () => undefined
+  return { before, cleared: session }
 }

@@ -1,8 +1,8 @@
-/** The ways of clearing, each with a model and a policy that has it in force, and what it is measured by. */
+/** The ways of clearing, each with a model and a policy that uses it, and the limits it is held to. */
 import type { Profile } from '@tidemark/core'
-import type { SetUp } from './clearing-host.ts'
+import type { SimulatedSessionOptions } from '../support/simulated-session.ts'
 
-/** How large the window and the results are: a test takes less than the real thing, in the same proportions. */
+/** Size of the window and of tool results: tests use a smaller one, in the same proportions. */
 export interface Size {
   readonly window: number
   readonly resultTokens: number
@@ -13,14 +13,15 @@ export const FULL: Size = { window: 200_000, resultTokens: 3_000 }
 
 export interface Way {
   readonly name: string
-  readonly setUp: SetUp
-  /** Requests in a hundred whose earlier messages may be sent other than before, at the most. */
+  readonly options: SimulatedSessionOptions
+  readonly thinkingTokens?: number
+  /** The most requests in a hundred that may rewrite earlier messages. */
   readonly mostRewrites: number
   readonly leastHitRate: number
 }
 
 const PLAIN = 'claude-sonnet-4-5'
-/** Binds thinking to all that stands before it, and clears by itself where it is asked to. */
+/** Binds thinking to everything before it, and clears by itself where a request asks for it. */
 const BINDING = 'claude-sonnet-5-5'
 
 const MINUTE = 60_000
@@ -29,38 +30,46 @@ const EDITING = (profile: Profile): Profile => ({
   capabilities: { ...profile.capabilities, cacheEdits: true },
 })
 
-const THINKING = { thinkingTokens: 40, parameters: { thinking: { type: 'adaptive' } } } as const
+const ADAPTIVE = { parameters: { thinking: { type: 'adaptive' } } } as const
+const SWITCHED = { compact: { priceDecides: false } } as const
 
 export const WAYS: readonly Way[] = [
-  { name: 'budget', setUp: { model: PLAIN }, mostRewrites: 4, leastHitRate: 0.95 },
+  { name: 'budget', options: { model: PLAIN }, mostRewrites: 4, leastHitRate: 0.95 },
   {
     name: 'idle',
-    setUp: { model: PLAIN, pause: (prompt) => (prompt % 3 === 2 ? 61 * MINUTE : 45_000) },
+    options: { model: PLAIN, pause: (prompt) => (prompt % 3 === 2 ? 61 * MINUTE : 45_000) },
     mostRewrites: 4,
     leastHitRate: 0.95,
   },
   {
     name: 'cached',
-    setUp: { model: PLAIN, profile: EDITING, simulator: { cachedClearing: true } },
+    options: { model: PLAIN, profile: EDITING, simulator: { cachedClearing: true } },
     mostRewrites: 0,
     leastHitRate: 0.95,
   },
-  { name: 'native', setUp: { model: BINDING, ...THINKING }, mostRewrites: 4, leastHitRate: 0.95 },
+  {
+    name: 'native',
+    options: { model: BINDING, ...ADAPTIVE },
+    thinkingTokens: 40,
+    mostRewrites: 4,
+    leastHitRate: 0.95,
+  },
   {
     name: 'budget, thinking bound',
-    setUp: { model: BINDING, ...THINKING, policy: { clear: { ways: ['idle', 'budget'] } } },
+    options: { model: BINDING, ...ADAPTIVE, policy: { clear: { ways: ['idle', 'budget'] } } },
+    thinkingTokens: 40,
     mostRewrites: 4,
     leastHitRate: 0.95,
   },
   {
     name: 'budget, old thinking stripped',
-    setUp: {
+    options: {
       model: PLAIN,
-      thinkingTokens: 40,
       parameters: { thinking: { type: 'enabled', budget_tokens: 1_024 } },
     },
+    thinkingTokens: 40,
     mostRewrites: 4,
-    // Each prompt ends a turn, and its thinking is gone from the prefix.
+    // Each prompt ends a turn, which removes its thinking from the prefix.
     leastHitRate: 0.9,
   },
 ]
@@ -71,6 +80,15 @@ export function wayNamed(name: string): Way {
   return way
 }
 
-export function sized({ setUp }: Way, size: Size): SetUp {
-  return { ...setUp, ...size }
+export function sized(
+  { options, thinkingTokens = 0 }: Way,
+  { window, resultTokens }: Size,
+): SimulatedSessionOptions {
+  return {
+    ...options,
+    window,
+    policy: { ...SWITCHED, ...options.policy },
+    coder: { turns: 14, resultTokens, thinkingTokens, textTokens: 30 },
+    simulator: { keepRequests: 4, deltaSize: 4_000, ...options.simulator },
+  }
 }

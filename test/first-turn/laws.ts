@@ -1,16 +1,10 @@
-/** What holds of every conversation with a cache, whatever its length. */
-import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+/** What holds of every session with a cache, whatever its length. */
 import { contextOf, moneyTotals, openSession, withMoney } from '@tidemark/core'
-import { createFileJournal } from 'tidemark'
 import { expect } from 'vitest'
-import { SESSION, type SeenCall, Talk } from './talk.ts'
+import { type ObservedCall, SESSION, type SimulatedSession } from '../support/simulated-session.ts'
 
 /** Places of the calls that break a law: none, if it holds. */
-export function offences(calls: readonly SeenCall[]): {
+export function offences(calls: readonly ObservedCall[]): {
   readonly rewritten: readonly number[]
   readonly misread: readonly (readonly [call: number, forecast: number, read: number])[]
 } {
@@ -23,15 +17,16 @@ export function offences(calls: readonly SeenCall[]): {
 }
 
 /** Half a point below the best that an append-only prompt can have. */
-export function expectHighRate(calls: readonly SeenCall[]): void {
-  const sum = (pick: (call: SeenCall) => number): number => calls.reduce((all, call) => all + pick(call), 0)
+export function expectHighRate(calls: readonly ObservedCall[]): void {
+  const sum = (pick: (call: ObservedCall) => number): number =>
+    calls.reduce((all, call) => all + pick(call), 0)
   const points = (tokens: number): number => (100 * tokens) / sum(({ usage }) => contextOf(usage))
   const hit = points(sum(({ usage }) => usage.cache_read_input_tokens ?? 0))
   expect(hit).toBeGreaterThan(points(sum(({ ceiling }) => ceiling)) - 0.5)
 }
 
 /** Breaks that were told, by place and reason, and those that were to be: a pause that outlives the cache, an own act. */
-export function alarms(calls: readonly SeenCall[]): {
+export function alarms(calls: readonly ObservedCall[]): {
   readonly told: readonly Alarm[]
   readonly due: readonly Alarm[]
 } {
@@ -48,39 +43,13 @@ export function alarms(calls: readonly SeenCall[]): {
 type Alarm = readonly [call: number, reason: string, isOurs: boolean]
 
 /** The engine's bill is the simulator's, to a billionth of a dollar; and the log alone tells the same. */
-export async function expectMoney(talk: Talk): Promise<void> {
-  const { totals, billed, calls } = talk
+export async function expectMoney(session: SimulatedSession): Promise<void> {
+  const { totals, billed, calls } = session
   const lost = calls.reduce((sum, { broke }) => sum + (broke?.moneyLost ?? 0), 0)
   expect(totals?.spent.total).toBeCloseTo(billed.total, 9)
   expect(totals?.savedByCache.total).toBeCloseTo(billed.saved, 9)
   expect(totals?.lostToBreaks.total).toBeCloseTo(lost, 9)
   expect([totals?.calls, totals?.unpricedCalls]).toEqual([calls.length, 0])
-  const opened = withMoney(await openSession(talk.host.journal, SESSION), talk.host.pricesOf)
+  const opened = withMoney(await openSession(session.host.journal, SESSION), session.host.pricesOf)
   expect(opened.money === null ? null : moneyTotals(opened.money)).toEqual(totals)
-}
-
-/** Goes on for `calls`, and then asks this process and a new one, which has only the file, for the next request. */
-export async function bodiesAfter(calls: number): Promise<{ readonly here: string; readonly there: string }> {
-  const folder = mkdtempSync(join(tmpdir(), 'tidemark-first-turn-'))
-  const [home, copy] = [join(folder, 'home'), join(folder, 'copy')]
-  const journal = createFileJournal({ home })
-  try {
-    const talk = new Talk({ journal, ttl: '5m' })
-    const state = await talk.until(calls)
-    await journal.close()
-    cpSync(home, copy, { recursive: true })
-    talk.world.commits += 1
-    const prompt = 'What is left to do?'
-    const there = bodyElsewhere({ home: copy, now: talk.clock.now(), world: talk.world, prompt })
-    return { here: await talk.nextBody(state, prompt), there }
-  } finally {
-    await journal.close()
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-function bodyElsewhere(given: object): string {
-  const file = fileURLToPath(new URL('next-body.ts', import.meta.url))
-  const command = ['--conditions=tidemark-source', file, JSON.stringify(given)]
-  return execFileSync(process.execPath, command, { encoding: 'utf8', maxBuffer: 2 ** 28 })
 }

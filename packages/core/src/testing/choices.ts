@@ -50,9 +50,7 @@ export function setRunShare(next: number): void {
   share = next
 }
 
-const FEWEST_RUNS = 10
-
-/** How often a property runs that runs `full` times in `npm run test:full`. */
-export function runs(full: number): number {
-  return Math.min(full, Math.max(FEWEST_RUNS, Math.ceil(full * share)))
+/** How often a property runs: `full` times in `npm run test:full`, a share of them but no fewer than `least` else. */
+export function runs(full: number, least = 10): number {
+  return Math.min(full, Math.max(least, Math.ceil(full * share)))
 }

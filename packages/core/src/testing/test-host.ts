@@ -40,17 +40,17 @@ export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
 export interface TestRoomOptions {
   readonly policy?: Policy
   readonly switches?: Switches
-  /** Tokens; 200,000 unless given. */
-  readonly window?: number
-  /** Tokens; a quarter of the window, at most 64,000, unless given. */
-  readonly maxOutput?: number
+  /** Tokens; null: not known; 200,000 unless given. */
+  readonly window?: number | null
+  /** Tokens; null: not known; a quarter of the window, at most 64,000, unless given. */
+  readonly maxOutput?: number | null
   readonly estimator?: Estimator
 }
 
 /** What clearing and compaction need. Summaries are written by the model unless `changes` has `writeSummary`. */
 export function createTestRoom(options: TestRoomOptions = {}, changes: Partial<Room> = {}): Room {
   const { policy = createPolicy({}), switches, window = 200_000 } = options
-  const { maxOutput = Math.min(64_000, Math.floor(window / 4)) } = options
+  const { maxOutput = Math.min(64_000, Math.floor((window ?? 0) / 4)) } = options
   const { estimator = createEstimator(fixedRule(policy.estimate)) } = options
   const scaled = scalePolicy(policy, { window, maxOutput }, switches)
   return {

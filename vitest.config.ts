@@ -1,10 +1,27 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type ViteUserConfig } from 'vitest/config'
 
-// Tests run on the sources: the `tidemark-source` condition of each package's exports names them.
-export default defineConfig({
+/** What every run shares. Tests run on the sources: the `tidemark-source` condition of each package names them. */
+export const shared = {
   resolve: { conditions: ['tidemark-source'] },
   ssr: { resolve: { conditions: ['tidemark-source'], externalConditions: ['tidemark-source'] } },
   test: {
+    reporters: ['default', './scripts/totals-reporter.ts'],
+    // Left to itself, vitest keeps one core for itself: on two cores that is half of them.
+    maxWorkers: '100%',
+    // A worker loads each module once for all its files. No test replaces a module or leaves anything set behind it.
+    isolate: false,
+    setupFiles: ['./scripts/property-runs.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+} satisfies ViteUserConfig
+
+/** `npm test` runs properties a quarter as often as `npm run test:full` (`--mode full`). */
+export default defineConfig(({ mode }) => ({
+  ...shared,
+  test: {
+    ...shared.test,
+    env: { TIDEMARK_RUN_SHARE: mode === 'full' ? '1' : '0.25' },
     include: [
       'packages/*/src/**/*.test.ts',
       'packages/*/test/**/*.test.ts',
@@ -12,12 +29,5 @@ export default defineConfig({
       'scripts/**/*.test.ts',
       'bench/**/*.test.ts',
     ],
-    reporters: ['default', './scripts/totals-reporter.ts'],
-    // Left to itself, vitest keeps one core for itself: on two cores that is half of them.
-    maxWorkers: '100%',
-    // A worker loads each module once for all its files. No test replaces a module or leaves anything set behind it.
-    isolate: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
   },
-})
+}))

@@ -1,14 +1,13 @@
-import { mergeConfig } from 'vitest/config'
-import base from './vitest.config.ts'
+import { defineConfig } from 'vitest/config'
+import { shared } from './vitest.config.ts'
 
-// What is too long for the test run: files named `*.soak.ts`.
-export default mergeConfig(
-  { ...base, test: { ...base.test, include: [] } },
-  {
-    test: {
-      include: ['packages/**/*.soak.ts', 'test/**/*.soak.ts'],
-      testTimeout: 1_800_000,
-      passWithNoTests: true,
-    },
+/** `npm run soak`: what is too long for the test run, in files named `*.soak.ts`. Properties run in full. */
+export default defineConfig({
+  ...shared,
+  test: {
+    ...shared.test,
+    include: ['packages/**/*.soak.ts', 'test/**/*.soak.ts'],
+    testTimeout: 1_800_000,
+    passWithNoTests: true,
   },
-)
+})

@@ -6,13 +6,11 @@ import { figuresOf, pricedClearings, rewrittenCalls } from './figures.ts'
 import { refusals, rewritesInARow, unforeseen, unlikePaid } from './laws.ts'
 import { SMALL, sized, WAYS } from './ways.ts'
 
-const CALLS = runs(300, 150)
-
 describe.each(WAYS)('$name, call after call', (way) => {
   const session = new SimulatedSession(sized(way, SMALL))
 
   beforeAll(async () => {
-    await session.until(CALLS)
+    await session.until(runs(300, way.quickCalls ?? 150))
   })
 
   it('no request is refused', () => {

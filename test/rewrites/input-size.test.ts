@@ -1,6 +1,6 @@
 /** Parts for a summariser are sized by what it is shown: what is sent is larger by a few tokens a record at most. */
 import { createEstimator, createProfile, DEFAULT_POLICY, type Entry, fixedRule } from '@tidemark/core'
-import { Choices, generateSession } from '@tidemark/core/testing'
+import { Choices, generateSession, runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { prepareInput, stripInput } from '../../packages/core/src/summary/summary-input.ts'
@@ -28,7 +28,7 @@ describe('what a summariser is sent', () => {
           const sized = shown.reduce((sum, entry) => sum + estimator.entry(entry), 0)
           expect(sentTokens(shown, asText) - sized).toBeLessThanOrEqual(MOST_PER_RECORD * (shown.length + 1))
         }),
-        { numRuns: 100 },
+        { numRuns: runs(100, 30) },
       )
     },
   )

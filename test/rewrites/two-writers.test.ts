@@ -1,5 +1,6 @@
 /** Two writers on one session: by the lock or by compare-and-swap one of them wins, and nothing is lost. */
 import { append, refresh } from '@tidemark/core'
+import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
@@ -120,7 +121,7 @@ describe('any order of acts by two writers who do not know of each other', () =>
         for (const one of steps) await struggle.take(one)
         await struggle.check()
       }),
-      { numRuns: 40, examples: MUST_BE_MET },
+      { numRuns: runs(40, 20), examples: MUST_BE_MET },
     )
     for (const what of ['commit ok', 'commit superseded', 'undo ok', 'clear ok'])
       expect(met[what], what).toBeGreaterThan(0)

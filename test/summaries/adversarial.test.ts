@@ -1,4 +1,5 @@
 /** Summarisers that answer wrong, however a compaction comes about: a good view, or a refusal that changed nothing. */
+import { runs } from '@tidemark/core/testing'
 import { user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { started, TRIGGERS, type Trial, trials, tryOut } from './adversarial.ts'
@@ -6,10 +7,13 @@ import { expectUntouched, fillTo, pictureOf, setStage } from './summary-stage.ts
 
 const SMALL = [8_000, 16_000, 32_000] as const
 
-/** One small window for each, another for each trigger, and a usual one for a quarter of them. */
+/** Of the 48 pairs of adversary and trigger, so many are tried in a window of 200,000 tokens as well. */
+const IN_LARGE_WINDOW = runs(12, 4)
+
+/** One small window for each adversary, another for each trigger, and a large one for some of them. */
 function someWindows(place: number, way: number): readonly number[] {
   const small = SMALL.slice((place + way) % 3, ((place + way) % 3) + 1)
-  return (place + way) % 4 === 0 ? [...small, 200_000] : small
+  return (place + way) % (48 / IN_LARGE_WINDOW) === 0 ? [...small, 200_000] : small
 }
 
 const named = (list: readonly Trial[]): readonly (readonly [string, Trial])[] =>

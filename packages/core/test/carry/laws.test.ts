@@ -1,6 +1,6 @@
 /** What holds for carriers whatever the state around them does, over many compactions. */
 
-import { SessionBuilder } from '@tidemark/core/testing'
+import { runs, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { textOfAttachment } from '../../src/context/message-parts.ts'
@@ -182,7 +182,7 @@ it('budgets are never exceeded, by one or by all', async () => {
       }
       expect(carried.filter(({ kind }) => kind === 'files').length).toBeLessThanOrEqual(5)
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60, 30) },
   )
 })
 

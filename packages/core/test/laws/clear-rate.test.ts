@@ -1,3 +1,4 @@
+import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { proposeClearing } from '../../src/clearing/propose-clearing.ts'
@@ -45,7 +46,7 @@ describe('how often the prefix is rewritten', () => {
         const total = given.reduce((sum, tokens) => sum + tokens, 0)
         expect(clearings).toBeLessThanOrEqual(total / MINIMUM)
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30, 15) },
     )
   })
 
@@ -67,7 +68,7 @@ describe('how often the prefix is rewritten', () => {
           },
         )
       }),
-      { numRuns: 20 },
+      { numRuns: runs(20, 10) },
     )
   })
 
@@ -92,7 +93,7 @@ describe('how often the prefix is rewritten', () => {
           },
         )
       }),
-      { numRuns: 20 },
+      { numRuns: runs(20, 10) },
     )
   })
 })

@@ -1,4 +1,5 @@
 import type { SessionBuilder } from '@tidemark/core/testing'
+import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { COLD } from '../../src/cache/cache-temperature.ts'
@@ -133,7 +134,7 @@ describe('laws of clearing', () => {
         builder.notice(choice.subtype, { of: choice.act.uuid })
         expect(request(builder.view)).toBe(before)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 
@@ -155,7 +156,7 @@ describe('laws of clearing', () => {
         }
         expect(new Set(ids).size).toBe(ids.length)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 
@@ -170,7 +171,7 @@ describe('laws of clearing', () => {
         )
         expect(both ?? []).toEqual([])
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 
@@ -187,7 +188,7 @@ describe('laws of clearing', () => {
         if (clearedInputs.length + clearedAttachmentUUIDs.length > 0) return
         expect(before - tokens(builder.view)).toBe(proposal.freedTokens)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 
@@ -209,7 +210,7 @@ describe('laws of clearing', () => {
         clear(builder, proposal)
         expect(codes(builder.view).filter((code) => !before.has(code))).toEqual([])
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 
@@ -229,7 +230,7 @@ describe('laws of clearing', () => {
           else if (index < changed - 1) expect(message).toEqual(before[index])
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 
@@ -245,7 +246,7 @@ describe('laws of clearing', () => {
         }
         expect(told(register)).toEqual(told(advanceRegister(emptyRegister(RULES), view)))
       }),
-      { numRuns: 80 },
+      { numRuns: runs(80, 30) },
     )
   })
 
@@ -256,7 +257,7 @@ describe('laws of clearing', () => {
         const { proposal, native } = proposeClearing(questionOf(builder, { policy, idleMs: 90 * 60_000 }))
         expect([proposal, native]).toEqual([null, null])
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30, 15) },
     )
   })
 })

@@ -1,4 +1,4 @@
-import { Choices, compactSession, generateSession, type SessionBuilder } from '@tidemark/core/testing'
+import { Choices, compactSession, generateSession, runs, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type CompactBoundary, flatten, isCompactBoundary, messagesOf } from '../../src/index.ts'
@@ -65,7 +65,7 @@ describe('kept messages', () => {
         })
         expect(JSON.stringify(messagesOf(flatten(builder.view)))).toBe(before)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 })

@@ -1,3 +1,4 @@
+import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -51,7 +52,7 @@ describe('the meter', () => {
           )
         }
       }),
-      { numRuns: 80 },
+      { numRuns: runs(80, 30) },
     )
   })
 
@@ -84,7 +85,7 @@ describe('the meter', () => {
         })
         expect(growthPerCall(meter)).toBeNull()
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40, 20) },
     )
   })
 })

@@ -1,3 +1,4 @@
+import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -92,7 +93,7 @@ describe('law 5: prefix', () => {
           flat = grown
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 })

@@ -1,3 +1,4 @@
+import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -37,7 +38,7 @@ describe('law 1: replay', () => {
           JSON.stringify(messagesOf(flatten(viewOf(sessionOf(list)))))
         expect(bytes(again)).toBe(bytes(records))
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
   })
 
@@ -57,7 +58,7 @@ describe('law 1: replay', () => {
           expect(sent(flat)).toEqual(sent(flatten(fresh)))
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 
@@ -78,7 +79,7 @@ describe('law 1: replay', () => {
         }
         expect(JSON.stringify([shown(viewOf(half)), sent(flatten(view))])).toBe(before)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60, 30) },
     )
   })
 })

@@ -1,4 +1,4 @@
-import { Choices, clearSession, compactSession, generateSession } from '@tidemark/core/testing'
+import { Choices, clearSession, compactSession, generateSession, runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { chooseUndo, flatten, isKnown, messagesOf, type View } from '../../src/index.ts'
@@ -27,7 +27,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
           ).toEqual(before)
         }
       }),
-      { numRuns: 80 },
+      { numRuns: runs(80, 30) },
     )
   })
 
@@ -58,7 +58,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
         expect(builder.view.entries.toArray().filter((entry) => entry.cleared !== undefined)).toEqual([])
         expect(records.length).toBeGreaterThan(0)
       }),
-      { numRuns: 120 },
+      { numRuns: runs(120, 30) },
     )
   })
 
@@ -76,7 +76,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
         builder.notice(choice.subtype, { of: choice.act.uuid })
         expect(request(builder.view)).toBe(before)
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 

@@ -1,3 +1,4 @@
+import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -67,7 +68,7 @@ describe('law 2: wire', () => {
           )
         }
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40, 20) },
     )
   })
 })

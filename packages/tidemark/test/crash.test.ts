@@ -12,7 +12,7 @@ import {
   type SurvivingWrites,
 } from '../src/testing/crash-file-system.ts'
 import { createFakeMachine, type FakeMachine } from '../src/testing/fake-machine.ts'
-import { findingsOfNextRequest, tellStory } from './story.ts'
+import { findRequestProblems, generateUnits } from './generated-units.ts'
 
 const LOG = '/home/sessions/s.jsonl'
 
@@ -49,7 +49,7 @@ interface History {
   readonly acknowledged: string[][]
 }
 
-const stories = Array.from({ length: 8 }, (_, seed) => tellStory(seed, 4_000))
+const stories = Array.from({ length: 8 }, (_, seed) => generateUnits(seed, 4_000))
 
 function newHistory(seed: number): History {
   return { story: (stories[seed] ?? []).values(), tried: [], acknowledged: [] }
@@ -131,7 +131,7 @@ async function checkLog(world: World, history: History): Promise<void> {
   expect(marks).toEqual(wholeBatches(history, marks))
   expect(history.acknowledged.flat().filter((mark) => !marks.includes(mark))).toEqual([])
   if ((await recordLines(world.files)) > records.length) expect(damage).not.toEqual([])
-  expect(findingsOfNextRequest(records)).toEqual([])
+  expect(findRequestProblems(records)).toEqual([])
   const met = [...history.acknowledged.map(() => 'acknowledged'), ...damage.map(({ kind }) => kind)]
   for (const what of met) seen[what] = (seen[what] ?? 0) + 1
 }

@@ -8,7 +8,7 @@ import { readAll, sampleRecord } from '@tidemark/core/testing'
 import { expect } from 'vitest'
 import { createFileJournal } from '../src/storage/file-journal.ts'
 import { type Child, startChild } from './child.ts'
-import { findingsOfNextRequest, tellStory, withoutStamps } from './story.ts'
+import { findRequestProblems, generateUnits, withoutStamps } from './generated-units.ts'
 
 export interface Killings {
   readonly kills: number
@@ -38,7 +38,7 @@ export async function killWriters(kills: number): Promise<Killings> {
 
 async function newScene(home: string, number: number): Promise<Scene> {
   const storyFile = join(home, 'story.json')
-  const units = tellStory(number, 12_000)
+  const units = generateUnits(number, 12_000)
   await writeFile(storyFile, JSON.stringify(units))
   return { home, session: `s${number}`, storyFile, units, ends: new Set([0]), safe: 0 }
 }
@@ -93,7 +93,7 @@ async function checkRemains(
   expect(position).toBeGreaterThanOrEqual(scene.safe)
   expect(scene.ends).toContain(position)
   expect(withoutStamps(records)).toEqual(scene.units.flat().slice(0, position))
-  expect(findingsOfNextRequest(records)).toEqual([])
+  expect(findRequestProblems(records)).toEqual([])
   return { interrupted: said('tried').length > said('acknowledged').length, damaged: damage.length > 0 }
 }
 

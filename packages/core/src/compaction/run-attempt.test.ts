@@ -1,6 +1,6 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { roomy } from '../../test/engine/roomy.ts'
+import { openTestSession } from '../../test/engine/test-session.ts'
 import type { Deadlines, Model } from '../engine/ports.ts'
 import type { ReplyEvent } from '../engine/reply.ts'
 import { planCompaction } from './plan-compaction.ts'
@@ -151,7 +151,7 @@ describe('what the chain of asking is told', () => {
     ],
     ['an estimate of the view holds it already', null, 0],
   ])('%s', async (_, usage, more) => {
-    const { run, room, host } = await roomy(toldChainContext(usage).records)
+    const { run, room, host } = await openTestSession(toldChainContext(usage).records)
     const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, room })
     if (!plan.ok) throw new Error(plan.message)
     const { unclearedTokens } = chainContext(run, room, { plan, instructions: null })

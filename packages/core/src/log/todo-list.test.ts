@@ -1,6 +1,6 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { contextOf } from '../../test/carry/world.ts'
+import { createCarryContext } from '../../test/carry/carried-session.ts'
 import { WorkedSession } from '../../test/summarize/worked-session.ts'
 import { todosCarrier } from '../sources/builtin-sources.ts'
 import { carry } from '../sources/collect.ts'
@@ -83,7 +83,7 @@ describe('the summary and the todos source read the same list', () => {
   ])('%s', async (_, calls, expected) => {
     const work = session(calls)
     expect(factsOf(work.history).todos).toEqual(expected)
-    const { carried } = await carry([todosCarrier()], contextOf(work.builder))
+    const { carried } = await carry([todosCarrier()], createCarryContext(work.builder))
     const lines = expected.map(({ text, status }) => `[${status}] ${text}`).join('\n')
     expect(carried.map(({ attachment }) => attachment.content)).toEqual(lines === '' ? [] : [lines])
   })
@@ -101,7 +101,10 @@ describe('the summary and the todos source read the same list', () => {
       ['TaskCreate', { subject: 'a' }, '#1'],
       ['TaskUpdate', { taskId: 1, status: 'doing' }],
     ])
-    const { carried } = await carry([todosCarrier()], contextOf(work.builder, [...work.builder.view.entries]))
+    const { carried } = await carry(
+      [todosCarrier()],
+      createCarryContext(work.builder, [...work.builder.view.entries]),
+    )
     expect(carried.map(({ attachment }) => attachment.content)).toEqual(['[doing] a'])
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { contextOf, Disk } from '../../test/carry/world.ts'
+import { createCarryContext, Disk } from '../../test/carry/carried-session.ts'
 import { Situation } from '../../test/clear/situation.ts'
 import type { Entry } from '../context/entry.ts'
 import { carry } from '../sources/collect.ts'
@@ -41,7 +41,7 @@ async function askFileSource(name: string, input: Json): Promise<'read' | 'chang
   reader.files.set(PATH, 'now')
   const situation = new Situation()
   const isCarried = async (kept: readonly Entry[]): Promise<boolean> => {
-    const { carried } = await carry([filesCarrier({ reader })], contextOf(situation.builder, kept))
+    const { carried } = await carry([filesCarrier({ reader })], createCarryContext(situation.builder, kept))
     return carried.some(({ source }) => source === PATH)
   }
   situation.call(name, input as JsonObject, 'done')

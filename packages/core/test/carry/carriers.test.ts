@@ -19,10 +19,10 @@ import {
   standingCarrier,
   todosCarrier,
 } from '../../src/index.ts'
-import { call, contextOf, measure } from './world.ts'
+import { addCall, createCarryContext, measure } from './carried-session.ts'
 
 async function texts(carrier: Carrier, builder = new SessionBuilder()): Promise<readonly string[]> {
-  const { carried } = await carry([carrier], contextOf(builder))
+  const { carried } = await carry([carrier], createCarryContext(builder))
   return carried.map(({ attachment }) => textOfAttachment(attachment))
 }
 
@@ -37,10 +37,10 @@ describe('todos', () => {
 
   it('come whole from the last list that was written', async () => {
     const builder = new SessionBuilder()
-    call(builder, 'TodoWrite', { todos: [{ content: 'old', status: 'pending' }] })
-    const id = call(builder, 'TodoWrite', { todos })
-    call(builder, 'TodoWrite', { todos: [] }, { isError: true })
-    const { carried } = await carry([todosCarrier()], contextOf(builder))
+    addCall(builder, 'TodoWrite', { todos: [{ content: 'old', status: 'pending' }] })
+    const id = addCall(builder, 'TodoWrite', { todos })
+    addCall(builder, 'TodoWrite', { todos: [] }, { isError: true })
+    const { carried } = await carry([todosCarrier()], createCarryContext(builder))
     expect(carried).toEqual([
       {
         carrier: 'todos',
@@ -67,16 +67,16 @@ describe('todos', () => {
     ])
     expect(await texts(todosCarrier({ read: () => [] }))).toEqual([])
     const builder = new SessionBuilder()
-    call(builder, 'TodoWrite', { todos })
-    call(builder, 'TodoWrite', { todos: [] })
+    addCall(builder, 'TodoWrite', { todos })
+    addCall(builder, 'TodoWrite', { todos: [] })
     expect(await texts(todosCarrier(), builder)).toEqual([])
   })
 
   it('are not said again while the call that wrote them is kept', async () => {
     const builder = new SessionBuilder()
-    const id = call(builder, 'TodoWrite', { todos })
+    const id = addCall(builder, 'TodoWrite', { todos })
     const kept = [...builder.view.entries]
-    const { carried, skipped } = await carry([todosCarrier()], contextOf(builder, kept))
+    const { carried, skipped } = await carry([todosCarrier()], createCarryContext(builder, kept))
     expect([carried, skipped]).toEqual([
       [],
       [{ carrier: 'todos', key: 'todos:', why: `the call ${id} is among the kept messages` }],
@@ -125,7 +125,7 @@ describe('what a person set', () => {
       planModeCarrier(() => false),
       permissionCarrier(() => null),
     ]
-    expect(await carry(none, contextOf(new SessionBuilder()))).toEqual({
+    expect(await carry(none, createCarryContext(new SessionBuilder()))).toEqual({
       ...{ carried: [], alreadyShown: [], superseded: [], skipped: [], failed: [] },
     })
   })
@@ -148,7 +148,7 @@ describe('agents in the background', () => {
         'agent-2 (finished): run the tests',
       ),
     ])
-    const { carried } = await carry([carrier], contextOf(new SessionBuilder()))
+    const { carried } = await carry([carrier], createCarryContext(new SessionBuilder()))
     expect(carried.map(({ sheddable }) => sheddable)).toEqual([null, 'agents'])
   })
 })
@@ -160,7 +160,7 @@ describe('skills', () => {
     const skills = { eachTokens: 500, totalTokens: 700 }
     const { carried, skipped } = await carry(
       [carrier],
-      contextOf(new SessionBuilder(), [], { rehydrate: { skills } }),
+      createCarryContext(new SessionBuilder(), [], { rehydrate: { skills } }),
     )
     expect(carried.map(({ key }) => key)).toEqual(['skills:one', 'skills:three'])
     expect(carried[0]?.attachment.content).toMatch(
@@ -179,7 +179,7 @@ describe('lists announced piece by piece', () => {
     ]
     const carrier = deltaCarrier({ name: 'agent-types', type: 'agent_delta', read: () => now })
     const tell = async (): Promise<readonly string[]> => {
-      const { carried } = await carry([carrier], contextOf(builder, [...builder.view.entries]))
+      const { carried } = await carry([carrier], createCarryContext(builder, [...builder.view.entries]))
       for (const { attachment } of carried) builder.attachment(attachment)
       return carried.map(({ attachment }) => textOfAttachment(attachment))
     }
@@ -197,7 +197,7 @@ describe('a carrier', () => {
     const broken = hostCarrier({ name: 'broken', read: () => Promise.reject(new Error('no network')) })
     const { carried, failed } = await carry(
       [broken, planModeCarrier(() => true)],
-      contextOf(new SessionBuilder()),
+      createCarryContext(new SessionBuilder()),
     )
     expect([carried.map(({ key }) => key), failed]).toEqual([
       ['plan-mode:'],
@@ -209,7 +209,7 @@ describe('a carrier', () => {
     const text = 'y'.repeat(80_000)
     const free = hostCarrier({ name: 'cut', mayCut: true, read: () => [{ text }] })
     const strict = hostCarrier({ name: 'strict', read: () => [{ text }] })
-    const { carried, skipped } = await carry([free, strict], contextOf(new SessionBuilder()))
+    const { carried, skipped } = await carry([free, strict], createCarryContext(new SessionBuilder()))
     expect(carried.map(({ carrier }) => carrier)).toEqual(['cut'])
     expect(carried[0]?.tokens).toBeLessThanOrEqual(5_000)
     expect(skipped).toEqual([
@@ -232,12 +232,14 @@ describe('a carrier', () => {
       agentsCarrier(() => [{ id: 'a', purpose: 'x', status: 'running' }]),
       deltaCarrier({ name: 'mcp', type: 'mcp_instructions', read: () => [{ name: 'x', text: 'x' }] }),
     ]
-    expect((await carry(carriers, contextOf(new SessionBuilder(), [], { rehydrate }))).carried).toEqual([])
+    expect(
+      (await carry(carriers, createCarryContext(new SessionBuilder(), [], { rehydrate }))).carried,
+    ).toEqual([])
   })
 })
 
 async function carryAll(carriers: readonly Carrier[]): Promise<unknown> {
-  return carry(carriers, contextOf(new SessionBuilder()))
+  return carry(carriers, createCarryContext(new SessionBuilder()))
 }
 
 describe('between compactions', () => {
@@ -249,7 +251,7 @@ describe('between compactions', () => {
     let shown = NOTHING_SHOWN
     const turn = async (): Promise<readonly string[]> => {
       shown = advanceShown(shown, builder.view.entries)
-      const { carried } = await carryChanges(carriers, { ...contextOf(builder), shown })
+      const { carried } = await carryChanges(carriers, { ...createCarryContext(builder), shown })
       for (const { attachment } of carried) builder.attachment(attachment)
       return carried.map(({ attachment }) =>
         textOfAttachment(attachment).split('\n').slice(1, -1).join(' / '),
@@ -279,7 +281,7 @@ describe('between compactions', () => {
     builder.attachment({ type: 'plan_mode', content: 'Plan.', key: 'plan-mode:' })
     const shown = advanceShown(NOTHING_SHOWN, builder.view.entries)
     const broken = planModeCarrier(() => Promise.reject(new Error('gone')))
-    expect(await carryChanges([broken], { ...contextOf(builder), shown })).toEqual({
+    expect(await carryChanges([broken], { ...createCarryContext(builder), shown })).toEqual({
       ...{ carried: [], skipped: [], failed: [{ carrier: 'plan-mode', why: 'gone' }] },
     })
   })
@@ -297,19 +299,19 @@ describe('what kept messages show', () => {
       planCarrier(() => ({ path: '/p', text })),
       planModeCarrier(() => false),
     ]
-    const same = await carry(carriers('v2'), contextOf(builder, kept))
+    const same = await carry(carriers('v2'), createCarryContext(builder, kept))
     expect([same.carried, same.alreadyShown, same.superseded]).toEqual([
       [],
       [{ carrier: 'plan', key: 'plan:/p', why: `is shown by ${again.uuid}` }],
       [old.uuid, mode.uuid],
     ])
-    const other = await carry(carriers('v3'), contextOf(builder, kept))
+    const other = await carry(carriers('v3'), createCarryContext(builder, kept))
     expect([other.carried.length, other.superseded]).toEqual([1, [old.uuid, again.uuid, mode.uuid]])
   })
 })
 
 it('hooks add what they say, bounded, and nothing where they say nothing', () => {
-  const { budgets } = contextOf(new SessionBuilder())
+  const { budgets } = createCarryContext(new SessionBuilder())
   const carried = hookContext(
     [
       { hook: 'start', text: 'x'.repeat(20_000) },

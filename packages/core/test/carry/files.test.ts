@@ -2,15 +2,15 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { carry, type Entry, type FilesOptions, filesCarrier } from '../../src/index.ts'
-import { call, contextOf, Disk, measure } from './world.ts'
+import { addCall, createCarryContext, Disk, measure } from './carried-session.ts'
 
 function world(options: Partial<FilesOptions> = {}) {
   const builder = new SessionBuilder()
   const disk = new Disk()
   const carrier = filesCarrier({ reader: disk, folder: '/project', ...options })
-  const read = (path: string, answer = {}): string => call(builder, 'Read', { file_path: path }, answer)
+  const read = (path: string, answer = {}): string => addCall(builder, 'Read', { file_path: path }, answer)
   const names = async (kept: readonly Entry[] = [], overrides = {}): Promise<readonly string[]> => {
-    const { carried } = await carry([carrier], contextOf(builder, kept, overrides))
+    const { carried } = await carry([carrier], createCarryContext(builder, kept, overrides))
     return carried.map(({ source }) => source)
   }
   return { builder, disk, carrier, read, names }
@@ -23,8 +23,8 @@ describe('files', () => {
       disk.files.set(`/project/${name}`, `now ${name}`)
       read(`/project/${name}`, { text: 'as it was' })
     }
-    call(builder, 'Edit', { file_path: 'b', old_string: 'x', new_string: 'y' })
-    const { carried } = await carry([carrier], contextOf(builder))
+    addCall(builder, 'Edit', { file_path: 'b', old_string: 'x', new_string: 'y' })
+    const { carried } = await carry([carrier], createCarryContext(builder))
     expect(carried.map(({ attachment }) => attachment)).toEqual(
       ['b', 'a', 'f', 'e', 'd'].map((name) => ({
         type: 'file',
@@ -41,7 +41,7 @@ describe('files', () => {
     disk.files.set('/project/a', 'A').set('/project/b', 'B')
     const { carried, skipped } = await carry(
       [carrier],
-      contextOf(builder, [], { rehydrate: { files: { count: 2 } } }),
+      createCarryContext(builder, [], { rehydrate: { files: { count: 2 } } }),
     )
     expect(carried.map(({ source }) => source)).toEqual(['/project/b', '/project/a'])
     expect(skipped).toEqual([{ carrier: 'files', key: 'files:/project/gone', why: 'there is no such file' }])
@@ -89,7 +89,10 @@ describe('files', () => {
       .set('/project/big', 'line\n'.repeat(9_000))
     for (const name of ['small', 'mid', 'big']) read(`/project/${name}`)
     const files = { eachTokens: 400, totalTokens: 650 }
-    const { carried, skipped } = await carry([carrier], contextOf(builder, [], { rehydrate: { files } }))
+    const { carried, skipped } = await carry(
+      [carrier],
+      createCarryContext(builder, [], { rehydrate: { files } }),
+    )
     expect(carried.map(({ source }) => source)).toEqual(['/project/big', '/project/small'])
     expect(carried[0]?.attachment.content).toMatch(
       /^(line\n){200,}\[cut: \d+ characters are shown of a file of 45000 bytes; read the file for the rest\]$/,
@@ -145,7 +148,7 @@ describe('a file whose read is among the kept messages', () => {
     const { builder, disk, read, names } = world()
     disk.files.set('/project/a', 'A')
     const first = read('/project/a')
-    const edit = call(builder, 'Edit', { file_path: '/project/a' })
+    const edit = addCall(builder, 'Edit', { file_path: '/project/a' })
     read('/project/a')
     expect(await names(kept(builder, first))).toEqual(['/project/a'])
     expect(await names(kept(builder, first, edit))).toEqual([])
@@ -156,7 +159,7 @@ it('no more of a file is read than could be shown', async () => {
   const { builder, disk, carrier, read } = world()
   disk.files.set('/project/a', 'word '.repeat(1_000_000))
   read('/project/a')
-  const { carried } = await carry([carrier], contextOf(builder))
+  const { carried } = await carry([carrier], createCarryContext(builder))
   const content = String(carried[0]?.attachment.content)
   expect(measure(content)).toBeLessThanOrEqual(5_000)
   expect(content.endsWith('of a file of 5000000 bytes; read the file for the rest]')).toBe(true)

@@ -25,7 +25,7 @@ import {
   todosCarrier,
 } from '../../src/index.ts'
 import { keyOf } from '../../src/sources/context-source.ts'
-import { call, compact, contextOf, Disk } from './world.ts'
+import { addCall, compactWith, createCarryContext, Disk } from './carried-session.ts'
 
 /** State that moves from round to round; every text says which version it is. */
 interface World {
@@ -80,7 +80,7 @@ async function live(
   builder.user('go on')
   for (const path of now.touched) {
     self.disk.files.set(path, `content ${path} ${self.disk.reads.length}`)
-    call(builder, 'Read', { file_path: path })
+    addCall(builder, 'Read', { file_path: path })
   }
   return now.keeps === 0
     ? []
@@ -102,7 +102,7 @@ describe('over twenty compactions', () => {
           const builder = new SessionBuilder()
           for (const now of steps) {
             const kept = await live(self, builder, now)
-            await compact(builder, self.carriers, { kept, carriersFirst })
+            await compactWith(builder, self.carriers, { kept, carriersFirst })
             const shown = attachmentsIn(builder.view.entries)
             const keys = shown.map((attachment) => keyOf(attachment))
             expect(keys).toEqual([...new Set(keys)])
@@ -135,13 +135,13 @@ describe('over twenty compactions', () => {
     self.truth = { todos: 2, plan: 1, agents: ['agent-1'], planning: true, note: 0 }
     const builder = new SessionBuilder()
     self.disk.files.set('/a', 'A')
-    call(builder, 'Read', { file_path: '/a' })
-    const first = (await compact(builder, self.carriers)).outcome.carried.map(({ attachment }) =>
+    addCall(builder, 'Read', { file_path: '/a' })
+    const first = (await compactWith(builder, self.carriers)).outcome.carried.map(({ attachment }) =>
       JSON.stringify(attachment),
     )
     for (let round = 0; round < 5; round += 1) {
       builder.user('go on')
-      const { outcome } = await compact(builder, self.carriers.toReversed())
+      const { outcome } = await compactWith(builder, self.carriers.toReversed())
       expect(outcome.carried.map(({ attachment }) => JSON.stringify(attachment))).toEqual(first)
     }
   })
@@ -156,7 +156,7 @@ it('budgets are never exceeded, by one or by all', async () => {
       const disk = new Disk()
       for (const [index, length] of lengths.entries()) {
         disk.files.set(`/f${index}`, 'word and\n'.repeat(length / 9))
-        call(builder, 'Read', { file_path: `/f${index}` })
+        addCall(builder, 'Read', { file_path: `/f${index}` })
       }
       const carriers = [
         filesCarrier({ reader: disk }),
@@ -170,7 +170,7 @@ it('budgets are never exceeded, by one or by all', async () => {
         }),
       ]
       const rehydrate = { files: given, skills: given, host: given }
-      const context = contextOf(builder, [], { rehydrate })
+      const context = createCarryContext(builder, [], { rehydrate })
       const { carried } = await carry(carriers, context)
       for (const kind of ['files', 'skills', 'host'] as const) {
         const own = carried.filter((one) => one.kind === kind)
@@ -202,7 +202,7 @@ describe('shedding', () => {
     carried('agent ended', 8, 'agents'),
     carried('delta', 4, 'deltas'),
   ]
-  const { target } = contextOf(new SessionBuilder()).policy.compact
+  const { target } = createCarryContext(new SessionBuilder()).policy.compact
 
   it.each([
     [0, [], 0],
@@ -264,14 +264,14 @@ describe('carriers in front', () => {
     self.truth = { todos: 1, plan: 1, agents: [], planning: false, note: 1 }
     const round = async (): Promise<readonly string[]> => {
       builder.user('go on')
-      await compact(builder, self.carriers, { carriersFirst: true })
+      await compactWith(builder, self.carriers, { carriersFirst: true })
       return texts(builder)
     }
     await round()
     const second = await round()
     expect(second.indexOf('Summary: work.')).toBe(5)
     self.truth = { ...self.truth, note: 2 }
-    const { carried } = await carry(self.carriers, contextOf(builder))
+    const { carried } = await carry(self.carriers, createCarryContext(builder))
     const arranged = arrange(carried, formerCarried(builder.view))
     expect([
       arranged.cached,
@@ -282,7 +282,7 @@ describe('carriers in front', () => {
     expect(third.slice(0, 4)).toEqual(second.slice(0, 4))
     expect(third.indexOf('Summary: work.')).toBe(4)
     self.truth = { ...self.truth, todos: 2 }
-    const fourth = await carry(self.carriers, contextOf(builder))
+    const fourth = await carry(self.carriers, createCarryContext(builder))
     expect(arrange(fourth.carried, formerCarried(builder.view)).cached).toBe(1)
   })
 

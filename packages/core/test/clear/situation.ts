@@ -1,4 +1,4 @@
-/** A conversation to clear in: calls with results of a given size, and the question that tier 1 is asked about it. */
+/** A session to clear: calls with results of a given size, and the input that clearing is planned from. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { type CacheTemperature, COLD } from '../../src/cache/cache-temperature.ts'
 import { NOWHERE } from '../../src/clearing/placeholder.ts'
@@ -11,7 +11,6 @@ import {
 } from '../../src/clearing/tool-result-index.ts'
 import { advanceRegister } from '../../src/clearing/update-index.ts'
 import {
-  type Block,
   createEstimator,
   createPolicy,
   createProfile,
@@ -35,7 +34,7 @@ export const RATES: Rates = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 2
 export const PLAIN = createProfile({ thinking: { binding: 'none', firstInModes: [] } })
 export const BINDING = createProfile({ thinking: { binding: 'prefix', firstInModes: [] } })
 
-/** A text that the fixed rule takes for so many tokens. */
+/** A text that the fixed rule counts as so many tokens. */
 export function text(tokens: number): string {
   return 'abc '.repeat(tokens)
 }
@@ -81,23 +80,16 @@ export class Situation {
     this.builder.user('begin')
   }
 
-  /** One call and its answer; gives the id. */
+  /** One call and its result. Returns the id of the call. */
   call(tool: string, input: JsonObject, content: string, answer: Answer = {}): string {
-    const { builder } = this
-    const id = builder.id('call')
-    const thinking: readonly Block[] =
-      answer.thinks === true ? [{ type: 'thinking', thinking: 'hm', signature: builder.id('sig') }] : []
-    builder.assistant(builder.id('msg'), [...thinking, { type: 'tool_use', id, name: tool, input }])
-    const flag = answer.isError === true ? { is_error: true } : {}
-    builder.user([{ type: 'tool_result', tool_use_id: id, content, ...flag }])
-    return id
+    return this.builder.call(tool, input, content, answer)
   }
 
   read(path: string, tokens: number, answer: Answer = {}): string {
     return this.call('Read', { file_path: path }, text(tokens), answer)
   }
 
-  /** Files of their own, so that none makes another worthless. */
+  /** Different files, so that no result supersedes another. */
   reads(count: number, tokens: number, answer: Answer = {}): readonly string[] {
     return Array.from({ length: count }, () => this.read(`/${this.builder.id('file')}`, tokens, answer))
   }

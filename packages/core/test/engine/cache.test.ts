@@ -1,4 +1,5 @@
 /** What a turn tells of the cache and of money, and what of it the log keeps. */
+import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   type Block,
@@ -15,7 +16,7 @@ import {
   type TurnHost,
   withMoney,
 } from '../../src/index.ts'
-import { play, type Scene, type Spoken, scene, text } from './spoken-model.ts'
+import { createScriptedHost, playTurn, type ScriptedHost, text } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
 const pricesOf = () => PRICES
@@ -25,7 +26,7 @@ function spoken(
   written: number,
   fields: JsonObject = {},
   blocks: readonly Block[] = [],
-): Spoken {
+): FakeReply {
   const usage = { cache_read_input_tokens: read, cache_creation_input_tokens: written }
   return { blocks: [...blocks, text('Yes.')], usage, fields }
 }
@@ -35,12 +36,12 @@ const READ = spoken(50_000, 100)
 const MISSED = spoken(0, 50_100)
 
 async function answeredOnce(
-  second: Spoken,
+  second: FakeReply,
   changes: Partial<TurnHost> = {},
-): Promise<Scene & { state: SessionState }> {
-  const made = scene([FIRST, second], { pricesOf, ...changes })
+): Promise<ScriptedHost & { state: SessionState }> {
+  const made = createScriptedHost([FIRST, second], { pricesOf, ...changes })
   const opened = await openSession(made.host.journal, 's')
-  const { outcome } = await play(opened, { prompt: 'First.' }, made.host)
+  const { outcome } = await playTurn(opened, { prompt: 'First.' }, made.host)
   return { ...made, state: outcome.state }
 }
 
@@ -73,7 +74,7 @@ async function appended(
 describe('a call whose cache was read', () => {
   it('is judged and priced, and nothing of it is in the log but the reply', async () => {
     const { host, state } = await answeredOnce(READ)
-    const { events, outcome } = await play(state, { prompt: 'Second.' }, host)
+    const { events, outcome } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(of(events, ...CACHE)).toEqual([
       { type: 'cache-judged', source: 'sdk', outcome: { kind: 'read', expected: 50_000, read: 50_000 } },
     ])
@@ -85,7 +86,7 @@ describe('a call whose cache was read', () => {
 describe('a call whose cache was lost', () => {
   it('is told with reason, tokens, money and a line, and kept in the log with the reply', async () => {
     const { host, state } = await answeredOnce(MISSED)
-    const { events, outcome } = await play(state, { prompt: 'Second.' }, host)
+    const { events, outcome } = await playTurn(state, { prompt: 'Second.' }, host)
     const [broke] = of(events, 'cache-broke')
     expect(broke).toMatchObject({
       event: { reason: { kind: 'evicted' }, tokensLost: 50_000, moneyLost: 0.575, ours: null },
@@ -101,7 +102,7 @@ describe('a call whose cache was lost', () => {
 
   it('is in the money, and again when the session is opened from its log', async () => {
     const { host, state } = await answeredOnce(MISSED)
-    const { events } = await play(state, { prompt: 'Second.' }, host)
+    const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     const [priced] = of(events, 'priced')
     expect(priced).toMatchObject({ totals: { breaks: 1, lostToBreaks: { total: 0.575 } } })
     const { money } = withMoney(await openSession(host.journal, 's'), pricesOf)
@@ -118,7 +119,7 @@ describe('a call whose cache was lost', () => {
       offered: () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100, extra } }),
     })
     extra = key
-    const { events } = await play(state, { prompt: 'Second.' }, host)
+    const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(diffs.map((diff) => [diff.includes('extra'), diff.includes(key)])).toEqual([[true, false]])
     expect(JSON.stringify(of(events, 'cache-broke'))).not.toContain(key)
   })
@@ -128,17 +129,17 @@ describe('a call whose cache was lost', () => {
       throw new Error('disk full')
     }
     const failing = await answeredOnce(MISSED, { keepDiff })
-    const { events, outcome } = await play(failing.state, { prompt: 'Second.' }, failing.host)
+    const { events, outcome } = await playTurn(failing.state, { prompt: 'Second.' }, failing.host)
     expect([outcome.ok, of(events, 'cache-broke')]).toMatchObject([true, [{ diffProblem: 'disk full' }]])
     const policy = createPolicy({ cache: { breaks: { diffFiles: false } } })
     const silent = await answeredOnce(MISSED, { keepDiff, policy })
-    const second = await play(silent.state, { prompt: 'Second.' }, silent.host)
+    const second = await playTurn(silent.state, { prompt: 'Second.' }, silent.host)
     expect(of(second.events, 'cache-broke')).toMatchObject([{ diffProblem: null }])
   })
 
   it('with a price that nobody knows says so', async () => {
     const { host, state } = await answeredOnce(MISSED, { pricesOf: () => null })
-    const { events } = await play(state, { prompt: 'Second.' }, host)
+    const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(of(events, 'cache-broke', 'priced')).toMatchObject([
       { event: { moneyLost: null } },
       {
@@ -174,7 +175,7 @@ describe("the engine's own acts", () => {
     let offered: ReturnType<TurnHost['offered']> = asked
     const { host, state } = await answeredOnce(MISSED, { offered: () => offered, ...changes })
     offered = later
-    const { events } = await play(state, { prompt: 'Second.' }, host)
+    const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(of(events, 'cache-broke')).toMatchObject([{ event: { ours: { act, breakEvenTurns: null } } }])
   })
 
@@ -186,7 +187,7 @@ describe("the engine's own acts", () => {
         sections: [{ name: 'git', part: 'volatile', compute: () => now, volatileBecause: 'it moves' }],
       })
       now = 'two'
-      const { events } = await play(state, { prompt: 'Second.' }, host)
+      const { events } = await playTurn(state, { prompt: 'Second.' }, host)
       const acts = of(events, 'cache-broke').map(
         (event) => event.type === 'cache-broke' && event.event.ours?.act,
       )
@@ -201,17 +202,20 @@ describe("the engine's own acts", () => {
       { type: 'system', subtype: 'compact_boundary', compactMetadata, parentUuid: null },
       { type: 'user', isCompactSummary: true, message: { role: 'user', content: 'It said yes.' } },
     ])
-    const { events } = await play(compacted, { prompt: 'Second.' }, host)
+    const { events } = await playTurn(compacted, { prompt: 'Second.' }, host)
     expect(of(events, ...CACHE)).toMatchObject([{ type: 'cache-judged', outcome: { kind: 'first' } }])
   })
 
   it('a clearing is paid for as announced, and is in the money', async () => {
     const use: Block = { type: 'tool_use', id: 'call-1', name: 'Read', input: {} }
-    const { host } = scene([spoken(0, 20_000, {}, [use]), spoken(20_000, 30_000), spoken(20_000, 22_000)], {
-      pricesOf,
-    })
+    const { host } = createScriptedHost(
+      [spoken(0, 20_000, {}, [use]), spoken(20_000, 30_000), spoken(20_000, 22_000)],
+      {
+        pricesOf,
+      },
+    )
     const opened = await openSession(host.journal, 's')
-    const { outcome } = await play(opened, { prompt: 'First.' }, host)
+    const { outcome } = await playTurn(opened, { prompt: 'First.' }, host)
     const microcompactMetadata = {
       trigger: 'auto',
       preTokens: 50_000,
@@ -221,7 +225,7 @@ describe("the engine's own acts", () => {
     }
     const body = { type: 'system', subtype: 'microcompact_boundary', microcompactMetadata }
     const cleared = await appended(outcome.state, host, [body])
-    const { events } = await play(cleared, { prompt: 'Second.' }, host)
+    const { events } = await playTurn(cleared, { prompt: 'Second.' }, host)
     const [paid] = of(events, ...CACHE)
     expect(paid).toMatchObject({
       type: 'act-paid',
@@ -239,7 +243,7 @@ describe("the provider's own word", () => {
 
   it('is asked for with the response before, and joined with ours', async () => {
     const { host, state, asked } = await answeredOnce({ ...MISSED, fields: { diagnostics } }, { profile })
-    const { events } = await play(state, { prompt: 'Second.' }, host)
+    const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(asked.map(({ payload }) => payload.diagnostics)).toEqual([
       { previous_message_id: null },
       { previous_message_id: 'message-1' },
@@ -261,7 +265,7 @@ describe("the provider's own word", () => {
   it('that it edited the request itself leaves nothing to judge', async () => {
     const context_management = { applied_edits: [{ type: 'clear_tool_uses' }] }
     const { host, state } = await answeredOnce({ ...MISSED, fields: { context_management } })
-    const { events } = await play(state, { prompt: 'Second.' }, host)
+    const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(of(events, ...CACHE)).toMatchObject([
       { outcome: { kind: 'not-judged', why: 'edited-by-provider' } },
     ])

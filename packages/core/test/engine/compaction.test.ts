@@ -9,16 +9,27 @@ import {
   type SessionRecord,
 } from '../../src/index.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
-import { acted, carrierOf, compacted, deadlines, type Roomy, SUMMARY } from './roomy.ts'
-import { ofType, open, shown, told } from './rounds.ts'
-import { say, text } from './spoken-model.ts'
+import {
+  buildRounds,
+  compactNow,
+  deadlines,
+  eventsOfType,
+  openRounds,
+  perform,
+  reply,
+  SUMMARY,
+  sentText,
+  type TestSession,
+  text,
+  textCarrier,
+} from './test-session.ts'
 
 describe('a compaction', () => {
   it('goes through its phases in order, hooks where they belong', async () => {
     const ran: string[] = []
-    const made = await open({
+    const made = await openRounds({
       room: {
-        carriers: [carrierOf('plan', { text: 'plan: read' })],
+        carriers: [textCarrier('plan', { text: 'plan: read' })],
         hooks: {
           preCompact: [{ name: 'pre', run: () => void ran.push('pre') }],
           sessionStart: [{ name: 'start', run: () => ({ additionalContext: 'started anew' }) }],
@@ -31,9 +42,9 @@ describe('a compaction', () => {
         },
       },
     })
-    expect((await compacted(made)).ok).toBe(true)
+    expect((await compactNow(made)).ok).toBe(true)
     expect(ran).toEqual(['pre'])
-    expect(ofType(made, 'phase').map(({ phase }) => phase)).toEqual([
+    expect(eventsOfType(made, 'phase').map(({ phase }) => phase)).toEqual([
       'running PreCompact hooks',
       'compacting',
       'bringing back context',
@@ -41,12 +52,12 @@ describe('a compaction', () => {
       'running PostCompact hooks',
       'done',
     ])
-    for (const words of ['plan: read', 'started anew', 'seen true']) expect(shown(made)).toContain(words)
+    for (const words of ['plan: read', 'started anew', 'seen true']) expect(sentText(made)).toContain(words)
   })
 
   it('takes the person’s instructions first, the hooks’ after', async () => {
     let instructions: string | null = null
-    const made = await open({
+    const made = await openRounds({
       room: {
         hooks: { preCompact: [{ name: 'pre', run: () => ({ newCustomInstructions: 'keep the names' }) }] },
         writeSummary: async (question) => {
@@ -55,46 +66,47 @@ describe('a compaction', () => {
         },
       },
     })
-    await compacted(made, { instructions: 'keep the errors' })
+    await compactNow(made, { instructions: 'keep the errors' })
     expect(instructions).toBe('keep the errors\n\nkeep the names')
   })
 
   it('overrules a veto where the session could not go on, and says so', async () => {
-    const made = await open({
+    const made = await openRounds({
       room: { hooks: { preCompact: [{ name: 'no', run: () => ({ block: 'not now' }) }] } },
     })
-    expect((await compacted(made, { isForced: true })).ok).toBe(true)
-    expect(ofType(made, 'veto-overruled')).toEqual([
+    expect((await compactNow(made, { isForced: true })).ok).toBe(true)
+    expect(eventsOfType(made, 'veto-overruled')).toEqual([
       { type: 'veto-overruled', hook: 'no', reason: 'not now' },
     ])
   })
 
   it('overrules a veto above the blocking line, also where a person asks', async () => {
     const hooks = { preCompact: [{ name: 'no', run: () => ({ block: 'not now' }) }] }
-    const made = await open({ window: 64_000, room: { hooks } }, told(9, 5_500))
-    expect((await compacted(made)).ok).toBe(true)
-    expect(ofType(made, 'veto-overruled').length).toBe(1)
-    const below = await open({ window: 64_000, room: { hooks } }, told(3, 5_500))
-    expect(await compacted(below)).toMatchObject({ ok: false, reason: 'blocked' })
+    const made = await openRounds({ window: 64_000, room: { hooks } }, buildRounds(9, 5_500))
+    expect((await compactNow(made)).ok).toBe(true)
+    expect(eventsOfType(made, 'veto-overruled').length).toBe(1)
+    const below = await openRounds({ window: 64_000, room: { hooks } }, buildRounds(3, 5_500))
+    expect(await compactNow(below)).toMatchObject({ ok: false, reason: 'blocked' })
   })
 
   it('says that it is over, however it ends, and once', async () => {
-    const phases = (made: Roomy): readonly string[] => ofType(made, 'phase').map(({ phase }) => phase)
-    const plans = async (made: Roomy, text: string): Promise<void> => {
+    const phases = (made: TestSession): readonly string[] =>
+      eventsOfType(made, 'phase').map(({ phase }) => phase)
+    const plans = async (made: TestSession, text: string): Promise<void> => {
       const { run, host, room } = made
       const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, room })
       if (!plan.ok) throw new Error(plan.message)
-      const draft = await acted(made, prepareCompaction(run, room, plan))
+      const draft = await perform(made, prepareCompaction(run, room, plan))
       if (draft.ok)
-        await acted(made, commitCompaction(run, room, { ...draft, summary: { ...draft.summary, text } }))
+        await perform(made, commitCompaction(run, room, { ...draft, summary: { ...draft.summary, text } }))
     }
-    const refused = await open()
+    const refused = await openRounds()
     await plans(refused, ' ')
     expect(phases(refused)).toEqual(['compacting', 'done', 'done'])
-    const unwritten = await open({ room: { writeSummary: async () => null } })
+    const unwritten = await openRounds({ room: { writeSummary: async () => null } })
     await plans(unwritten, '')
     expect(phases(unwritten)).toEqual(['compacting', 'done'])
-    expect((await compacted(unwritten)).ok).toBe(false)
+    expect((await compactNow(unwritten)).ok).toBe(false)
     expect(phases(unwritten).slice(2)).toEqual(['compacting', 'done'])
   })
 
@@ -107,21 +119,21 @@ describe('a compaction', () => {
         return { ok: false, why: 'timeout' }
       },
     }
-    const made = await open({ room: { deadlines: patient } })
-    expect((await compacted(made)).ok).toBe(true)
-    expect(ofType(made, 'keep-alive').length).toBe(3)
+    const made = await openRounds({ room: { deadlines: patient } })
+    expect((await compactNow(made)).ok).toBe(true)
+    expect(eventsOfType(made, 'keep-alive').length).toBe(3)
   })
 
   it('tells what the calls for its summary took, failed ones included, and which line it was', async () => {
     const usage = { input_tokens: 10, cache_read_input_tokens: 100, cache_creation_input_tokens: 5 }
-    const made = await open({
+    const made = await openRounds({
       byChain: true,
       replies: [
-        { ...say(text('no')), usage },
-        { ...say(text('<summary>\nRead.\n</summary>')), usage },
+        { ...reply(text('no')), usage },
+        { ...reply(text('<summary>\nRead.\n</summary>')), usage },
       ],
     })
-    const end = await compacted(made, { firedBy: 'price' })
+    const end = await compactNow(made, { firedBy: 'price' })
     if (!end.ok) throw new Error(end.message)
     const { calls, input, cacheRead, cacheWritten } = end.compaction.usage
     expect([calls, input, cacheRead, cacheWritten]).toEqual([2, 20, 200, 10])
@@ -129,23 +141,23 @@ describe('a compaction', () => {
   })
 
   it('that found no summary tells what was tried', async () => {
-    const made = await open({
+    const made = await openRounds({
       byChain: true,
-      replies: Array.from({ length: 9 }, () => say(text('no'))),
+      replies: Array.from({ length: 9 }, () => reply(text('no'))),
       policy: { compact: { chain: { local: 'never' } } },
     })
-    const end = await compacted(made)
+    const end = await compactNow(made)
     expect(end).toMatchObject({ ok: false, reason: 'no-summary', fallbackReason: expect.any(String) })
     expect(!end.ok && (end.steps?.length ?? 0)).toBeGreaterThan(0)
   })
 
   it('tells what left the view, and not what is kept', async () => {
-    const builder = told()
-    const made = await open({}, builder)
+    const builder = buildRounds()
+    const made = await openRounds({}, builder)
     const results = builder.records.filter(({ type }) => type === 'user').slice(1)
-    await acted(made, pinRecord(made.run, results[1]?.uuid ?? '', true))
-    await compacted(made)
-    const [event] = ofType(made, 'rewritten')
+    await perform(made, pinRecord(made.run, results[1]?.uuid ?? '', true))
+    await compactNow(made)
+    const [event] = eventsOfType(made, 'rewritten')
     const calls = builder.records.flatMap((record) => callsOf(record))
     expect(event?.rewritten.toolUseIds).toEqual([calls[0], calls[2]])
     expect(event?.rewritten.filePaths).toEqual([`/src/${calls[0]}.ts`, `/src/${calls[2]}.ts`])
@@ -153,7 +165,7 @@ describe('a compaction', () => {
 
   it('sheds what may go to come below its target, and tells it', async () => {
     const heavy: Carrier = {
-      ...carrierOf('files', { text: '' }),
+      ...textCarrier('files', { text: '' }),
       kind: 'files',
       render: async function* () {
         for (const id of ['new', 'old'])
@@ -165,9 +177,9 @@ describe('a compaction', () => {
           }
       },
     }
-    const made = await open({ room: { carriers: [heavy] } })
-    expect((await compacted(made, { target: 1_500 })).ok).toBe(true)
-    expect(ofType(made, 'restored').map(({ keys, shed }) => [keys, shed])).toEqual([
+    const made = await openRounds({ room: { carriers: [heavy] } })
+    expect((await compactNow(made, { target: 1_500 })).ok).toBe(true)
+    expect(eventsOfType(made, 'restored').map(({ keys, shed }) => [keys, shed])).toEqual([
       [['files:new'], ['files:old']],
     ])
   })
@@ -178,7 +190,7 @@ describe('a compaction', () => {
       ['old', 'same'],
     ])
     const files: Carrier = {
-      ...carrierOf('files', { text: '' }),
+      ...textCarrier('files', { text: '' }),
       kind: 'files',
       render: async function* () {
         for (const [id, words] of shown)
@@ -190,30 +202,33 @@ describe('a compaction', () => {
           }
       },
     }
-    const made = await open({ policy: { compact: { carriersFirst: true } }, room: { carriers: [files] } })
-    expect((await compacted(made)).ok).toBe(true)
+    const made = await openRounds({
+      policy: { compact: { carriersFirst: true } },
+      room: { carriers: [files] },
+    })
+    expect((await compactNow(made)).ok).toBe(true)
     const content = [{ type: 'text', text: `said ${'abc '.repeat(3_000)}` }]
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
-    await acted(made, append(made.run, [{ type: 'assistant', message }]))
+    await perform(made, append(made.run, [{ type: 'assistant', message }]))
     shown.set('new', 'changed')
-    expect((await compacted(made, { target: 1_700 })).ok).toBe(true)
-    expect(ofType(made, 'restored').at(-1)).toMatchObject({ keys: ['files:new'], shed: ['files:old'] })
+    expect((await compactNow(made, { target: 1_700 })).ok).toBe(true)
+    expect(eventsOfType(made, 'restored').at(-1)).toMatchObject({ keys: ['files:new'], shed: ['files:old'] })
   })
 
   it('names what fills the floor', async () => {
-    const builder = told()
+    const builder = buildRounds()
     builder.user(`read this: ${'abc '.repeat(3_000)}`)
-    const made = await open({}, builder)
-    const end = await compacted(made, { target: 2_000 })
+    const made = await openRounds({}, builder)
+    const end = await compactNow(made, { target: 2_000 })
     expect(end).toMatchObject({ ok: false, reason: 'floor' })
     expect(!end.ok && end.floor?.[0]?.what).toMatch(/^message not yet answered/)
   })
 
   it('may be partial above the line: what the person picked goes, and it is told that it will not last', async () => {
-    const builder = told(9, 5_500)
-    const made = await open({ window: 64_000 }, builder)
+    const builder = buildRounds(9, 5_500)
+    const made = await openRounds({ window: 64_000 }, builder)
     const pivot = builder.records.at(-3)?.uuid ?? ''
-    const end = await compacted(made, { form: 'from', pivot })
+    const end = await compactNow(made, { form: 'from', pivot })
     expect(end).toMatchObject({ ok: true, compaction: { willRetrigger: true } })
   })
 })
@@ -227,32 +242,32 @@ function callsOf(record: SessionRecord): readonly string[] {
 }
 
 describe('a summary that is good and too large', () => {
-  const long = say(text(`<summary>\n${'A sentence about the work. '.repeat(120)}\n</summary>`))
+  const long = reply(text(`<summary>\n${'A sentence about the work. '.repeat(120)}\n</summary>`))
 
   it('is asked for by the next rung, down to the one without a model', async () => {
-    const made = await open({ byChain: true, replies: [long, long, long] })
-    const end = await compacted(made, { target: 900 })
+    const made = await openRounds({ byChain: true, replies: [long, long, long] })
+    const end = await compactNow(made, { target: 900 })
     expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'local' } })
     expect(end.ok && end.compaction.steps.filter(({ reason }) => reason === 'above-target').length).toBe(1)
     expect(end.ok && end.compaction.tokensAfter).toBeLessThanOrEqual(900)
   })
 
   it('stays where no other is smaller and it is below the line all the same', async () => {
-    const made = await open({
+    const made = await openRounds({
       byChain: true,
       replies: [long],
       policy: { compact: { chain: { local: 'never' }, target: { percentOfAutoCompact: 1 } } },
       window: 64_000,
     })
-    const end = await compacted(made)
+    const end = await compactNow(made)
     expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'model' } })
   })
 
   it('is not asked for again where no summary could be small enough', async () => {
-    const builder = told()
+    const builder = buildRounds()
     builder.user(`read this: ${'abc '.repeat(3_000)}`)
-    const made = await open({ byChain: true, replies: [long, long] }, builder)
-    expect(await compacted(made, { target: 2_000 })).toMatchObject({ ok: false, reason: 'floor' })
+    const made = await openRounds({ byChain: true, replies: [long, long] }, builder)
+    expect(await compactNow(made, { target: 2_000 })).toMatchObject({ ok: false, reason: 'floor' })
     expect(made.asked.length).toBe(1)
   })
 })

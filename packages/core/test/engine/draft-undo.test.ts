@@ -9,32 +9,42 @@ import {
 } from '../../src/index.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import { undoAct } from '../../src/turn/undo.ts'
-import { acted, BOUND, compacted, type Roomy, SESSION, undone } from './roomy.ts'
-import { ofType, open, shown, told } from './rounds.ts'
+import {
+  BOUND,
+  buildRounds,
+  compactNow,
+  eventsOfType,
+  openRounds,
+  perform,
+  SESSION,
+  sentText,
+  type TestSession,
+  undoNow,
+} from './test-session.ts'
 
-async function drafted(made: Roomy): Promise<CompactionDraft> {
+async function drafted(made: TestSession): Promise<CompactionDraft> {
   const { run, host, room } = made
   const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, room })
   if (!plan.ok) throw new Error(plan.message)
-  const draft = await acted(made, prepareCompaction(run, room, plan))
+  const draft = await perform(made, prepareCompaction(run, room, plan))
   if (!draft.ok) throw new Error(draft.message)
   return draft
 }
 
-const committed = (made: Roomy, draft: CompactionDraft) =>
-  acted(made, commitCompaction(made.run, made.room, draft))
+const committed = (made: TestSession, draft: CompactionDraft) =>
+  perform(made, commitCompaction(made.run, made.room, draft))
 
 describe('a draft', () => {
   it('may be edited before it is committed', async () => {
-    const made = await open()
+    const made = await openRounds()
     const draft = await drafted(made)
     const edited = { ...draft, summary: { ...draft.summary, text: 'Summary:\nwritten by hand' } }
     expect((await committed(made, edited)).ok).toBe(true)
-    expect(shown(made)).toContain('written by hand')
+    expect(sentText(made)).toContain('written by hand')
   })
 
   it('that was edited is committed without secrets, and its receipt says what it now lacks', async () => {
-    const made = await open()
+    const made = await openRounds()
     const draft = await drafted(made)
     expect(draft.receipt.lost.userMessages).toEqual([])
     const secret = `sk-ant-api03-${'aB3dE6gH9k'.repeat(9)}`
@@ -43,20 +53,23 @@ describe('a draft', () => {
     if (!end.ok) throw new Error(end.message)
     expect(end.compaction.receipt.lost.userMessages.map((lost) => lost.text)).toEqual(['look at the login'])
     expect(end.compaction.receipt.lost.files.length).toBe(3)
-    expect([shown(made).includes(secret), shown(made).includes('look at the login')]).toEqual([false, false])
+    expect([sentText(made).includes(secret), sentText(made).includes('look at the login')]).toEqual([
+      false,
+      false,
+    ])
   })
 
   it('has a receipt that names what found no room to be put back', async () => {
-    const made = await open({ policy: { ledger: { filesTokens: 1 } } })
+    const made = await openRounds({ policy: { ledger: { filesTokens: 1 } } })
     const { receipt } = await drafted(made)
     expect(receipt.unfit.map((path) => path.replace(/\d+/, 'n'))).toEqual(Array(3).fill('/src/call-n.ts'))
   })
 
   it('has a receipt that tells what came meanwhile as kept', async () => {
-    const made = await open()
+    const made = await openRounds()
     const draft = await drafted(made)
     const late = { role: 'user' as const, content: 'by the way' }
-    await acted(made, append(made.run, [{ type: 'user', message: late }]))
+    await perform(made, append(made.run, [{ type: 'user', message: late }]))
     const uuid = made.run.state.session.records.at(-1)?.uuid
     const end = await committed(made, draft)
     expect(draft.receipt.kept).toEqual([])
@@ -64,10 +77,10 @@ describe('a draft', () => {
   })
 
   it('is refused where a message of what it summarises was pinned meanwhile', async () => {
-    const builder = told()
-    const made = await open({}, builder)
+    const builder = buildRounds()
+    const made = await openRounds({}, builder)
     const draft = await drafted(made)
-    await acted(made, pinRecord(made.run, builder.records[2]?.uuid ?? '', true))
+    await perform(made, pinRecord(made.run, builder.records[2]?.uuid ?? '', true))
     const { position } = made.run.state
     expect(await committed(made, draft)).toMatchObject({
       ok: false,
@@ -78,42 +91,42 @@ describe('a draft', () => {
   })
 
   it('is refused where its summary was emptied', async () => {
-    const made = await open()
+    const made = await openRounds()
     const draft = await drafted(made)
     const end = await committed(made, { ...draft, summary: { ...draft.summary, text: ' ' } })
     expect(end).toMatchObject({ ok: false, reason: 'no-summary' })
   })
 
   it('has what came meanwhile behind it, word for word', async () => {
-    const made = await open()
+    const made = await openRounds()
     const draft = await drafted(made)
     const late = { role: 'user' as const, content: 'by the way' }
-    await acted(made, append(made.run, [{ type: 'user', message: late }]))
+    await perform(made, append(made.run, [{ type: 'user', message: late }]))
     expect((await committed(made, draft)).ok).toBe(true)
     const last = messagesOf(made.run.state.flat).at(-1)
     expect(JSON.stringify(last?.content).endsWith('"text":"by the way"}]')).toBe(true)
   })
 
   it('is refused where somebody else has rewritten the conversation', async () => {
-    const made = await open()
+    const made = await openRounds()
     const draft = await drafted(made)
-    await compacted(made)
+    await compactNow(made)
     const before = made.run.state
     expect(await committed(made, draft)).toMatchObject({ ok: false, reason: 'superseded' })
     expect(made.run.state.position).toBe(before.position)
   })
 
   it('is refused while a call waits for its answer', async () => {
-    const made = await open()
+    const made = await openRounds()
     const draft = await drafted(made)
     const content = [{ type: 'tool_use', id: 'late', name: 'Read', input: {} }]
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
-    await acted(made, append(made.run, [{ type: 'assistant', message }]))
+    await perform(made, append(made.run, [{ type: 'assistant', message }]))
     expect(await committed(made, draft)).toMatchObject({ ok: false, reason: 'pending-call' })
   })
 
   it('is committed on a log that has moved on', async () => {
-    const made = await open()
+    const made = await openRounds()
     const draft = await drafted(made)
     await made.host.journal.append(SESSION, made.run.state.position, [
       {
@@ -126,27 +139,27 @@ describe('a draft', () => {
       },
     ])
     expect((await committed(made, draft)).ok).toBe(true)
-    expect(shown(made)).toContain('from another window')
+    expect(sentText(made)).toContain('from another window')
   })
 })
 
 describe('undo', () => {
   it('is refused over the blocking line, unless forced', async () => {
-    const made = await open({ window: 64_000 }, told(10, 5_000))
-    await compacted(made)
+    const made = await openRounds({ window: 64_000 }, buildRounds(10, 5_000))
+    await compactNow(made)
     const before = made.run.state.position
-    expect(await undone(made)).toMatchObject({ ok: false, reason: 'too-large' })
+    expect(await undoNow(made)).toMatchObject({ ok: false, reason: 'too-large' })
     expect(made.run.state.position).toBe(before)
-    expect(await acted(made, undoAct(made.run, made.room, { force: true }))).toMatchObject({ ok: true })
+    expect(await perform(made, undoAct(made.run, made.room, { force: true }))).toMatchObject({ ok: true })
   })
 
   it('names the act that has to go first', async () => {
-    const made = await open()
-    const first = await compacted(made)
+    const made = await openRounds()
+    const first = await compactNow(made)
     const call = { type: 'tool_use', id: 'c-x', name: 'Read', input: {} }
     const result = { type: 'tool_result', tool_use_id: 'c-x', content: 'abc '.repeat(900) }
     const message = { role: 'assistant' as const, model: 'model-a' }
-    await acted(
+    await perform(
       made,
       append(made.run, [
         { type: 'assistant', message: { ...message, id: 'm-x', content: [call] } },
@@ -154,77 +167,80 @@ describe('undo', () => {
         { type: 'assistant', message: { ...message, id: 'm-y', content: 'said' } },
       ]),
     )
-    const second = await compacted(made)
+    const second = await compactNow(made)
     if (!first.ok || !second.ok) throw new Error('both are made')
-    expect(await undone(made, first.compaction.id)).toMatchObject({
+    expect(await undoNow(made, first.compaction.id)).toMatchObject({
       ok: false,
       reason: 'not-newest',
       newest: second.compaction.id,
     })
-    expect(await undone(made, 'nobody')).toMatchObject({ ok: false, reason: 'not-standing' })
-    expect(await undone(made, second.compaction.id)).toMatchObject({ ok: true, of: second.compaction.id })
-    expect(ofType(made, 'undone').map(({ of }) => of)).toEqual([second.compaction.id])
+    expect(await undoNow(made, 'nobody')).toMatchObject({ ok: false, reason: 'not-standing' })
+    expect(await undoNow(made, second.compaction.id)).toMatchObject({ ok: true, of: second.compaction.id })
+    expect(eventsOfType(made, 'undone').map(({ of }) => of)).toEqual([second.compaction.id])
   })
 
   it('takes the thinking from what was said behind it, where that was bound', async () => {
-    const made = await open({ profile: BOUND }, told(3, 2_000, true))
-    await compacted(made)
+    const made = await openRounds({ profile: BOUND }, buildRounds(3, 2_000, true))
+    await compactNow(made)
     const content = [
       { type: 'thinking', thinking: 'hm', signature: 'sig-late' },
       { type: 'text', text: 'said behind it' },
     ]
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
-    await acted(made, append(made.run, [{ type: 'assistant', message }]))
-    expect(shown(made)).toContain('sig-late')
-    expect((await undone(made)).ok).toBe(true)
-    expect([shown(made).includes('sig-late'), shown(made).includes('said behind it')]).toEqual([false, true])
+    await perform(made, append(made.run, [{ type: 'assistant', message }]))
+    expect(sentText(made)).toContain('sig-late')
+    expect((await undoNow(made)).ok).toBe(true)
+    expect([sentText(made).includes('sig-late'), sentText(made).includes('said behind it')]).toEqual([
+      false,
+      true,
+    ])
   })
 })
 
 describe('a pin', () => {
   it('survives every compaction verbatim, and goes when it is let go', async () => {
-    const builder = told()
+    const builder = buildRounds()
     const target = builder.records[2]?.uuid ?? ''
-    const made = await open({}, builder)
-    expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
+    const made = await openRounds({}, builder)
+    expect(await perform(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
     const position = made.run.state.position
-    expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
+    expect(await perform(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
     expect(made.run.state.position).toBe(position)
-    await compacted(made)
+    await compactNow(made)
     const kept = (): boolean =>
       made.run.state.view.entries.toArray().some(({ record }) => record.uuid === target)
     expect(kept()).toBe(true)
-    await acted(made, pinRecord(made.run, target, false))
-    await compacted(made)
+    await perform(made, pinRecord(made.run, target, false))
+    await compactNow(made)
     expect(kept()).toBe(false)
   })
 
   it('of a record that is not there is refused', async () => {
-    const made = await open()
-    expect(await acted(made, pinRecord(made.run, 'nobody', true))).toMatchObject({
+    const made = await openRounds()
+    expect(await perform(made, pinRecord(made.run, 'nobody', true))).toMatchObject({
       ok: false,
       reason: 'unknown-record',
     })
   })
 
   it('of a record that is no longer shown says so, and counts once it is shown again', async () => {
-    const builder = told()
+    const builder = buildRounds()
     const target = builder.records[2]?.uuid ?? ''
-    const made = await open({}, builder)
-    await compacted(made)
+    const made = await openRounds({}, builder)
+    await compactNow(made)
     const note = expect.stringContaining('no longer')
-    expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true, note })
-    expect((await undone(made)).ok).toBe(true)
-    expect(await acted(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
-    const end = await compacted(made)
+    expect(await perform(made, pinRecord(made.run, target, true))).toEqual({ ok: true, note })
+    expect((await undoNow(made)).ok).toBe(true)
+    expect(await perform(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
+    const end = await compactNow(made)
     expect(end.ok && end.compaction.receipt.kept).toContain(target)
   })
 
   it('beyond the budget is summarised, and plan, event and receipt say so', async () => {
-    const builder = told()
+    const builder = buildRounds()
     const [first, last] = [builder.records[2]?.uuid ?? '', builder.records.at(-2)?.uuid ?? '']
-    const made = await open({ policy: { compact: { pinTokens: 2_200 } } }, builder)
-    for (const target of [first, last]) await acted(made, pinRecord(made.run, target, true))
+    const made = await openRounds({ policy: { compact: { pinTokens: 2_200 } } }, builder)
+    for (const target of [first, last]) await perform(made, pinRecord(made.run, target, true))
     const draft = await drafted(made)
     expect(draft.plan.notes).toEqual([expect.stringContaining(first)])
     const end = await committed(made, draft)

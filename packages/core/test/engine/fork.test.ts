@@ -1,4 +1,5 @@
 /** Questions on the side: made of what was really sent, paid for in the log, and no part of the conversation. */
+import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { lastPrefix } from '../../src/cache/cache-model.ts'
 import {
@@ -12,18 +13,22 @@ import {
   type TurnEvent,
   type TurnHost,
 } from '../../src/index.ts'
-import { play, type Scene, type Spoken, scene, text, use } from './spoken-model.ts'
+import { createScriptedHost, playTurn, type ScriptedHost, text, toolCall } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
 const QUESTION: ForkAsked = { source: 'compact', messages: [{ role: 'user', content: 'Sum up.' }] }
 
 async function talked(
-  side: Spoken,
+  side: FakeReply,
   changes: Partial<TurnHost> = {},
-): Promise<Scene & { readonly state: SessionState }> {
+): Promise<ScriptedHost & { readonly state: SessionState }> {
   const first = { blocks: [text('Yes.')], usage: { cache_creation_input_tokens: 50_000 } }
-  const made = scene([first, side], { pricesOf: () => PRICES, ...changes })
-  const { outcome } = await play(await openSession(made.host.journal, 's'), { prompt: 'First.' }, made.host)
+  const made = createScriptedHost([first, side], { pricesOf: () => PRICES, ...changes })
+  const { outcome } = await playTurn(
+    await openSession(made.host.journal, 's'),
+    { prompt: 'First.' },
+    made.host,
+  )
   return { ...made, state: outcome.state }
 }
 
@@ -41,7 +46,10 @@ async function forked(
   }
 }
 
-const READ: Spoken = { blocks: [text('All is well.'), use('x')], usage: { cache_read_input_tokens: 50_000 } }
+const READ: FakeReply = {
+  blocks: [text('All is well.'), toolCall('x')],
+  usage: { cache_read_input_tokens: 50_000 },
+}
 
 describe('a fork', () => {
   it('adds what was said since and its own messages to what was sent', async () => {
@@ -111,7 +119,7 @@ describe('a fork', () => {
   )
 
   it('needs a request that was sent', async () => {
-    const { host } = scene([])
+    const { host } = createScriptedHost([])
     const { end } = await forked(await openSession(host.journal, 's'), QUESTION, host)
     expect(end).toMatchObject({ ok: false, reason: 'nothing-sent' })
   })

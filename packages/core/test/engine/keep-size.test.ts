@@ -9,8 +9,7 @@ import {
   type TurnEvent,
   type TurnHost,
 } from '../../src/index.ts'
-import { play, type Scene, scene, text } from './spoken-model.ts'
-import { told } from './told.ts'
+import { createScriptedHost, logLines, playTurn, type ScriptedHost, text } from './test-session.ts'
 
 const DATA = 'A'.repeat(1_000)
 const image: Block = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: DATA } }
@@ -21,17 +20,17 @@ function limited(sizes: Partial<Profile['sizes']>): Partial<TurnHost> {
   return { profile: createProfile({ sizes: { ...profile.sizes, ...sizes } }) }
 }
 
-interface Talked extends Scene {
+interface Talked extends ScriptedHost {
   readonly state: SessionState
   readonly events: readonly TurnEvent[]
 }
 
 async function talk(prompts: readonly (readonly Block[])[], changes: Partial<TurnHost>): Promise<Talked> {
-  const made = scene([], changes)
+  const made = createScriptedHost([], changes)
   let state = await openSession(made.host.journal, 's')
   const all: TurnEvent[] = []
   for (const prompt of prompts) {
-    const { outcome, events } = await play(state, { prompt }, made.host)
+    const { outcome, events } = await playTurn(state, { prompt }, made.host)
     expect(outcome).toMatchObject({ ok: true })
     all.push(...events)
     state = outcome.state
@@ -51,13 +50,13 @@ describe('a session with more images than may be sent', () => {
       { items: 3, before: { images: 9 }, after: { images: 6 } },
     ])
     expect(asked.at(-1)?.payload.messages[0]?.content).toEqual([text('Look 0.'), GONE])
-    expect(told(state).filter((line) => line.includes('microcompact'))).toHaveLength(2)
+    expect(logLines(state).filter((line) => line.includes('microcompact'))).toHaveLength(2)
   })
 
   it('sends the same after it was opened again, and what it left out is still in the log', async () => {
     const { asked, host } = await talk(prompts(9), limited({ images: 8 }))
     const again = await openSession(host.journal, 's')
-    await play(again, { prompt: 'And?' }, host)
+    await playTurn(again, { prompt: 'And?' }, host)
     const [before, after] = asked.slice(-2).map(({ payload }) => payload.messages.slice(0, 15))
     const plain = (value: unknown) => JSON.stringify(value).replaceAll(/,"cache_control":\{[^}]*\}/g, '')
     expect(plain(after)).toBe(plain(before))
@@ -80,7 +79,7 @@ describe('a session with more images than may be sent', () => {
     const many = [text('Many.'), image, image, image]
     const { asked, state, host } = await talk([many, [text('More.'), image], [image]], limited({ images: 4 }))
     expect(asked.at(-1)?.payload.messages[0]?.content).toEqual([text('Many.'), GONE, GONE, image])
-    const { outcome } = await play(state, { prompt: [image, image] }, host)
+    const { outcome } = await playTurn(state, { prompt: [image, image] }, host)
     expect(outcome.ok).toBe(true)
     expect(asked.at(-1)?.payload.messages[0]?.content).toEqual([text('Many.'), GONE, GONE, GONE])
   })
@@ -92,8 +91,8 @@ describe('a session with more images than may be sent', () => {
   })
 
   it('halts where what nobody has answered is too much by itself', async () => {
-    const { host } = scene([], limited({ images: 2 }))
-    const { outcome } = await play(
+    const { host } = createScriptedHost([], limited({ images: 2 }))
+    const { outcome } = await playTurn(
       await openSession(host.journal, 's'),
       { prompt: [image, image, image] },
       host,

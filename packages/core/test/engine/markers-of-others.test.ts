@@ -9,16 +9,19 @@ import {
   payloadOf,
   type TurnHost,
 } from '../../src/index.ts'
-import { play, type Scene, say, scene, text, use } from './spoken-model.ts'
+import { createScriptedHost, playTurn, reply, type ScriptedHost, text, toolCall } from './test-session.ts'
 
 const MARK = { cache_control: { type: 'ephemeral' } }
 const marked = (words: string): Block => ({ ...text(words), ...MARK })
 
-async function talk(prompts: readonly (readonly Block[])[], changes: Partial<TurnHost> = {}): Promise<Scene> {
-  const made = scene([say(use('a'))], changes)
+async function talk(
+  prompts: readonly (readonly Block[])[],
+  changes: Partial<TurnHost> = {},
+): Promise<ScriptedHost> {
+  const made = createScriptedHost([reply(toolCall('a'))], changes)
   let state = await openSession(made.host.journal, 's')
   for (const prompt of prompts) {
-    const { outcome } = await play(state, { prompt }, made.host)
+    const { outcome } = await playTurn(state, { prompt }, made.host)
     expect(outcome).toMatchObject({ ok: true })
     state = outcome.state
   }
@@ -33,7 +36,7 @@ describe('markers of others', () => {
   it('on every prompt do not come on top of ours, in this process or the next', async () => {
     const prompts = Array.from({ length: 8 }, (_, turn) => [marked(`Turn ${turn}.`)])
     const { host, asked } = await talk(prompts)
-    const reopened = await play(await openSession(host.journal, 's'), { prompt: [marked('More.')] }, host)
+    const reopened = await playTurn(await openSession(host.journal, 's'), { prompt: [marked('More.')] }, host)
     expect(reopened.outcome.ok).toBe(true)
     expect(asked.map(({ payload }) => markersIn(payload)).every((count) => count >= 2 && count <= 4)).toBe(
       true,
@@ -57,7 +60,11 @@ describe('markers of others', () => {
 
   it('in the question of a fork go too, and what was said since is found', async () => {
     const { host } = await talk([[marked('First.')]])
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: [marked('Next.')] }, host)
+    const { outcome } = await playTurn(
+      await openSession(host.journal, 's'),
+      { prompt: [marked('Next.')] },
+      host,
+    )
     const made = forkRequest(
       outcome.state,
       { source: 'compact', messages: [{ role: 'user', content: [marked('Sum up.')] }] },

@@ -1,4 +1,5 @@
 /** Images that a provider will not take are left out, and the request is sent again once. */
+import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   type Block,
@@ -8,7 +9,7 @@ import {
   openSession,
   type Policy,
 } from '../../src/index.ts'
-import { play, type Spoken, say, scene, text } from './spoken-model.ts'
+import { createScriptedHost, playTurn, reply, text } from './test-session.ts'
 
 const image: Block = {
   type: 'image',
@@ -16,16 +17,16 @@ const image: Block = {
 }
 const MEDIA: Failure = { kind: 'media', retryable: false, message: 'Could not process image' }
 const imagesIn = (value: unknown): number => JSON.stringify(value).split('"image/png"').length - 1
-const failed = (failure: Failure): Spoken => ({ blocks: [], failure })
+const failed = (failure: Failure): FakeReply => ({ blocks: [], failure })
 
 async function refused(failures: readonly Failure[], policy: DeepPartial<Policy> = {}) {
-  const replies = [say(text('One.')), say(text('Two.')), ...failures.map(failed), say(text('Fine.'))]
-  const made = scene(replies, { policy: createPolicy(policy) })
+  const replies = [reply(text('One.')), reply(text('Two.')), ...failures.map(failed), reply(text('Fine.'))]
+  const made = createScriptedHost(replies, { policy: createPolicy(policy) })
   let state = await openSession(made.host.journal, 's')
   const prompts = [[text('a'), image], [text('b')], [text('c'), image]]
-  let end: Awaited<ReturnType<typeof play>> | null = null
+  let end: Awaited<ReturnType<typeof playTurn>> | null = null
   for (const prompt of prompts) {
-    end = await play(state, { prompt }, made.host)
+    end = await playTurn(state, { prompt }, made.host)
     state = end.outcome.state
   }
   const events = end?.events ?? []

@@ -1,8 +1,7 @@
 /** A host that cannot give its prefix: the turn ends with words that name what failed, and can be taken up again. */
 import { describe, expect, it } from 'vitest'
 import { type JsonObject, openSession, placeSections, section, type TurnHost } from '../../src/index.ts'
-import { play, scene } from './spoken-model.ts'
-import { told } from './told.ts'
+import { createScriptedHost, logLines, playTurn } from './test-session.ts'
 
 const SCHEMA = { type: 'object' }
 const GOOD = { tools: [], model: 'model-a', parameters: { max_tokens: 100 } }
@@ -50,17 +49,17 @@ describe('a turn whose prefix cannot be had', () => {
       'Tools, model and parameters could not be had: the server is gone',
     ],
   ])('ends: %s', async (_, changes, message) => {
-    const { host, asked } = scene([], changes)
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { host, asked } = createScriptedHost([], changes)
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(outcome).toMatchObject({ ok: false, reason: 'prefix', message })
-    expect([asked.length, told(outcome.state)]).toEqual([0, ['user: Go.']])
-    const mended = scene([], {}, host.journal)
-    const again = await play(outcome.state, { prompt: null }, { ...mended.host, ids: host.ids })
+    expect([asked.length, logLines(outcome.state)]).toEqual([0, ['user: Go.']])
+    const mended = createScriptedHost([], {}, host.journal)
+    const again = await playTurn(outcome.state, { prompt: null }, { ...mended.host, ids: host.ids })
     expect(again.outcome.ok).toBe(true)
   })
 
   it('takes fields that say nothing for what they are', async () => {
-    const { host, asked } = scene(
+    const { host, asked } = createScriptedHost(
       [],
       withTool({
         name: 'Read',
@@ -68,7 +67,7 @@ describe('a turn whose prefix cannot be had', () => {
         input_schema: { ...SCHEMA, properties: { path: { type: 'string', title: undefined } } },
       }),
     )
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(outcome.ok).toBe(true)
     expect(asked[0]?.payload.tools).toEqual([
       {

@@ -1,8 +1,19 @@
-import { SessionBuilder } from '@tidemark/core/testing'
+import { type FakeReply, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Failure, TurnEvent, TurnHost } from '../../src/index.ts'
-import { compacted, largeRound, type Roomy, type RoomyOptions, roomy, SUMMARY, undone } from './roomy.ts'
-import { play, type Spoken, say, text, use } from './spoken-model.ts'
+import {
+  addLargeRound,
+  compactNow,
+  openTestSession,
+  playTurn,
+  reply,
+  SUMMARY,
+  type TestSession,
+  type TestSessionOptions,
+  text,
+  toolCall,
+  undoNow,
+} from './test-session.ts'
 
 const OVERFLOW: Failure = { kind: 'overflow', retryable: false, message: 'prompt is too long' }
 
@@ -10,23 +21,23 @@ const OVERFLOW: Failure = { kind: 'overflow', retryable: false, message: 'prompt
 function told(rounds: number): SessionBuilder {
   const builder = new SessionBuilder('told')
   builder.user('look at the login')
-  for (let round = 0; round < rounds; round += 1) largeRound(builder, 5_000)
+  for (let round = 0; round < rounds; round += 1) addLargeRound(builder, 5_000)
   return builder
 }
 
-const open = (rounds: number, options: RoomyOptions): Promise<Roomy> =>
-  roomy(told(rounds).records, {
+const open = (rounds: number, options: TestSessionOptions): Promise<TestSession> =>
+  openTestSession(told(rounds).records, {
     policy: { switches: { microcompactEnabled: false } },
     window: 64_000,
     ...options,
   })
 
 async function turn(
-  made: Roomy,
+  made: TestSession,
   prompt: string | null = 'go on',
   host: Partial<TurnHost> = {},
 ): Promise<Played> {
-  const { events, outcome } = await play(made.run.state, { prompt }, { ...made.host, ...host })
+  const { events, outcome } = await playTurn(made.run.state, { prompt }, { ...made.host, ...host })
   made.run.state = outcome.state
   return { events, end: outcome.ok ? 'done' : outcome.reason, types: typesOf(events) }
 }
@@ -43,13 +54,13 @@ function typesOf(events: readonly TurnEvent[]): readonly string[] {
   return events.map(({ type }) => type).filter((type) => TOLD.has(type))
 }
 
-const failed = (failure: Failure): Spoken => ({ blocks: [], failure })
+const failed = (failure: Failure): FakeReply => ({ blocks: [], failure })
 const shownFailures = (events: readonly TurnEvent[]): number =>
   events.filter((event) => event.type === 'reply' && event.event.type === 'reply-failed').length
 
 describe('room is made before a request', () => {
   it('once, and not again before something has come', async () => {
-    const made = await open(7, { replies: [say(text('Fine.'))] })
+    const made = await open(7, { replies: [reply(text('Fine.'))] })
     const first = await turn(made)
     expect([first.types, first.end]).toEqual([['planned', 'compact'], 'done'])
     expect(JSON.stringify(made.asked[0]?.payload.messages)).toContain(JSON.stringify(SUMMARY).slice(1, -1))
@@ -63,8 +74,8 @@ describe('room is made before a request', () => {
       return null
     }
     const usage = { input_tokens: 44_500 }
-    const calls = Array.from({ length: 6 }, (_, index) => ({ ...say(use(`call-x${index}`)), usage }))
-    const done = { ...say(text('Fine.')), usage }
+    const calls = Array.from({ length: 6 }, (_, index) => ({ ...reply(toolCall(`call-x${index}`)), usage }))
+    const done = { ...reply(text('Fine.')), usage }
     const made = await open(7, { replies: [...calls, done, done, done], room: { writeSummary } })
     const first = await turn(made)
     expect([asked, first.end, first.types.filter((type) => type === 'breaker-open').length]).toEqual([
@@ -80,7 +91,7 @@ describe('room is made before a request', () => {
     const answers: (string | null)[] = [null, null, SUMMARY]
     const usage = { input_tokens: 44_500 }
     const made = await open(7, {
-      replies: [use('x1'), use('x2'), text('Fine.')].map((block) => ({ ...say(block), usage })),
+      replies: [toolCall('x1'), toolCall('x2'), text('Fine.')].map((block) => ({ ...reply(block), usage })),
       room: { writeSummary: async () => answers.shift() ?? null },
     })
     const { types } = await turn(made)
@@ -101,11 +112,11 @@ describe('room is made before a request', () => {
 })
 
 describe('what was undone', () => {
-  const undoneAt = async (rounds: number): Promise<Roomy> => {
-    const fine = { ...say(text('Fine.')), usage: { input_tokens: 44_500 } }
+  const undoneAt = async (rounds: number): Promise<TestSession> => {
+    const fine = { ...reply(text('Fine.')), usage: { input_tokens: 44_500 } }
     const made = await open(rounds, { replies: [fine, fine] })
-    expect((await compacted(made)).ok).toBe(true)
-    expect((await undone(made)).ok).toBe(true)
+    expect((await compactNow(made)).ok).toBe(true)
+    expect((await undoNow(made)).ok).toBe(true)
     return made
   }
 
@@ -123,7 +134,7 @@ describe('what was undone', () => {
 
 describe('a request that the provider finds too long', () => {
   it('is made smaller and sent again, and nobody sees the failure', async () => {
-    const made = await open(2, { replies: [failed(OVERFLOW), say(text('Fine.'))] })
+    const made = await open(2, { replies: [failed(OVERFLOW), reply(text('Fine.'))] })
     const { events, end, types } = await turn(made)
     expect([end, types, shownFailures(events), made.asked.length]).toEqual([
       'done',
@@ -166,11 +177,11 @@ describe('a request that the provider finds too long', () => {
     ['not where the answer was only long', { blocks: [text('Half')], stop: 'max_tokens' }, 1],
     [
       'not where the model goes on by itself',
-      { blocks: [use('x1')], stop: 'model_context_window_exceeded' },
+      { blocks: [toolCall('x1')], stop: 'model_context_window_exceeded' },
       0,
     ],
   ])('an answer cut short for want of room is asked for again: %s', async (_, spoken, calls) => {
-    const made = await open(2, { replies: [spoken, say(text('Whole'))] })
+    const made = await open(2, { replies: [spoken, reply(text('Whole'))] })
     const { profile } = made.host
     const { types } = await turn(made, 'go on', { profile: { ...profile, window: 64_000 } })
     expect(types).toEqual(calls === 2 ? ['reactive-compact', 'compact'] : [])

@@ -6,7 +6,7 @@ import {
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   section,
 } from '../../src/index.ts'
-import { play, scene } from './spoken-model.ts'
+import { createScriptedHost, playTurn } from './test-session.ts'
 
 describe('the texts of sections', () => {
   const counting = () => {
@@ -19,9 +19,9 @@ describe('the texts of sections', () => {
 
   it('are kept until a compaction, and computed anew behind it', async () => {
     const { sections, computed } = counting()
-    const { host } = scene([], { sections })
-    const first = await play(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
-    const second = await play(first.outcome.state, { prompt: 'Two.' }, host)
+    const { host } = createScriptedHost([], { sections })
+    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
+    const second = await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
     const { position } = second.outcome.state
     const base = { timestamp: '2026-01-01T00:00:00Z', sessionId: 's', parentUuid: null }
     const compactMetadata = { trigger: 'manual' as const, preTokens: 1 }
@@ -37,7 +37,7 @@ describe('the texts of sections', () => {
         message: { role: 'user', content: 'All was done.' },
       },
     ])
-    await play(await catchUp(host.journal, second.outcome.state), { prompt: 'Three.' }, host)
+    await playTurn(await catchUp(host.journal, second.outcome.state), { prompt: 'Three.' }, host)
     expect([before, computed()]).toEqual([1, 2])
   })
 
@@ -45,10 +45,10 @@ describe('the texts of sections', () => {
     const { sections, computed } = counting()
     let model = 'model-a'
     const offered = () => ({ tools: [], model, parameters: { max_tokens: 100 } })
-    const { host } = scene([], { sections, offered })
-    const first = await play(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
+    const { host } = createScriptedHost([], { sections, offered })
+    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
     model = 'model-b'
-    const { outcome } = await play(first.outcome.state, { prompt: 'Two.' }, host)
+    const { outcome } = await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
     expect([outcome.ok, computed()]).toEqual([true, 2])
     expect(outcome.state.told.standing?.epoch.sections.map(({ text: said }) => said)).toEqual([
       'rules, told 2 times',
@@ -57,15 +57,15 @@ describe('the texts of sections', () => {
 
   it('that changed again as an epoch began are told again behind it', async () => {
     let [model, now] = ['model-a', 'one']
-    const { host } = scene([], {
+    const { host } = createScriptedHost([], {
       offered: () => ({ tools: [], model, parameters: { max_tokens: 100 } }),
       sections: [{ name: 'git', part: 'volatile', compute: () => now, volatileBecause: 'it moves' }],
     })
-    const first = await play(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
+    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
     now = 'two'
-    const second = await play(first.outcome.state, { prompt: 'Two.' }, host)
+    const second = await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
     ;[model, now] = ['model-b', 'three']
-    const { events, outcome } = await play(second.outcome.state, { prompt: 'Three.' }, host)
+    const { events, outcome } = await playTurn(second.outcome.state, { prompt: 'Three.' }, host)
     const changes = events.flatMap((event) => (event.type === 'prefix-changed' ? [event.change.kind] : []))
     expect([outcome.ok, changes]).toEqual([true, ['epoch', 'delta']])
   })

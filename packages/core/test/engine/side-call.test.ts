@@ -1,18 +1,19 @@
+import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { TurnRun } from '../../src/engine/session-writer.ts'
 import { type SideCall, type SideEnd, sideCall } from '../../src/engine/side-call.ts'
 import { type Failure, openSession, type TurnEvent } from '../../src/index.ts'
-import { play, type Spoken, scene, text } from './spoken-model.ts'
+import { createScriptedHost, playTurn, text } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
 
 async function called(
-  side: Spoken,
+  side: FakeReply,
   more: Partial<SideCall>,
 ): Promise<{ readonly events: readonly TurnEvent[]; readonly end: SideEnd; readonly run: TurnRun }> {
   const first = { blocks: [text('Yes.')], usage: { cache_creation_input_tokens: 50_000 } }
-  const { host } = scene([first, side], { pricesOf: () => PRICES })
-  const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'First.' }, host)
+  const { host } = createScriptedHost([first, side], { pricesOf: () => PRICES })
+  const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'First.' }, host)
   const { sent } = outcome.state
   if (sent === null) throw new Error('a turn sends a request')
   const run: TurnRun = { state: outcome.state, host, signal: undefined }
@@ -25,7 +26,7 @@ async function called(
   }
 }
 
-const MISSED: Spoken = { blocks: [text('A summary.')], usage: { cache_creation_input_tokens: 50_000 } }
+const MISSED: FakeReply = { blocks: [text('A summary.')], usage: { cache_creation_input_tokens: 50_000 } }
 const last = ({ state }: TurnRun): unknown => [...state.session.records].at(-1)
 
 describe('a call on the side', () => {

@@ -9,25 +9,26 @@ import { makeRoom } from '../../src/turn/reduce-context.ts'
 import { arrive, fromHistory } from '../../src/turn/run-tools.ts'
 import { afterAnswer } from '../../src/turn/turn.ts'
 import {
-  acted,
-  carrierOf,
-  compacted,
-  largeRound,
-  type Roomy,
-  type RoomyOptions,
-  roomy,
+  addLargeRound,
+  compactNow,
+  logLines as lines,
+  openTestSession,
+  perform,
   SESSION,
-} from './roomy.ts'
-import { told as lines } from './told.ts'
+  type TestSession,
+  type TestSessionOptions,
+  textCarrier,
+} from './test-session.ts'
 
 function told(rounds = 3, tokens = 1_000): SessionBuilder {
   const builder = new SessionBuilder(SESSION)
   builder.user('look at the login')
-  for (let round = 0; round < rounds; round += 1) largeRound(builder, tokens)
+  for (let round = 0; round < rounds; round += 1) addLargeRound(builder, tokens)
   return builder
 }
 
-const open = (options: RoomyOptions = {}, builder = told()): Promise<Roomy> => roomy(builder.records, options)
+const open = (options: TestSessionOptions = {}, builder = told()): Promise<TestSession> =>
+  openTestSession(builder.records, options)
 const said = (content: string): Unlinked => ({ type: 'user', message: { role: 'user', content } })
 const call = (
   name: string,
@@ -41,7 +42,7 @@ describe('a session on trial', () => {
     const before = run.state
     const next = trial(before, linked(run, [said('tried')]))
     expect([next.position, lines(next).at(-1)]).toEqual([before.position + 1, 'user: tried'])
-    await acted({ events: [] } as unknown as Roomy, append(run, [said('real')]))
+    await perform({ events: [] } as unknown as TestSession, append(run, [said('real')]))
     expect(lines(run.state).at(-1)).toBe('user: real')
     expect(lateEntries(before.view, run.state.view)?.map(({ record }) => record.type)).toEqual(['user'])
     expect(lateEntries(next.view, run.state.view)).toBeNull()
@@ -52,14 +53,14 @@ describe('what has come since', () => {
   it('is nothing behind a compaction, until somebody speaks', async () => {
     const made = await open()
     expect(isJustCompacted(made.run.state)).toBe(false)
-    await compacted(made)
+    await compactNow(made)
     expect(isJustCompacted(made.run.state)).toBe(true)
-    await acted(
+    await perform(
       made,
       append(made.run, [{ type: 'attachment', isMeta: true, attachment: { type: 'todo', content: 'x' } }]),
     )
     expect(isJustCompacted(made.run.state)).toBe(true)
-    await acted(made, append(made.run, [said('and now?')]))
+    await perform(made, append(made.run, [said('and now?')]))
     expect(isJustCompacted(made.run.state)).toBe(false)
   })
 })
@@ -70,11 +71,11 @@ describe('a large result on arrival', () => {
   it('is put aside, and the tool that reads it gives it back', async () => {
     const blobs = createFakeBlobs()
     const made = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
-    const { body } = await acted(made, arrive(made.run, call('Bash'), result))
+    const { body } = await perform(made, arrive(made.run, call('Bash'), result))
     expect(made.events.map(({ type }) => type)).toEqual(['spilled'])
     expect(JSON.stringify(body).length).toBeLessThan(result.content.length / 2)
     const message = { id: 'm-1', role: 'assistant' as const, model: 'model-a', content: [call('Bash')] }
-    await acted(made, append(made.run, [{ type: 'assistant', message }, body]))
+    await perform(made, append(made.run, [{ type: 'assistant', message }, body]))
     const answer = await fromHistory(made.run, call('history', { id: 'c-1' }))
     expect(JSON.stringify(answer)).toContain('abc')
     expect(await fromHistory(made.run, call('Bash'))).toBeNull()
@@ -82,10 +83,10 @@ describe('a large result on arrival', () => {
 
   it('stays whole where there is nowhere to put it, or the place fails', async () => {
     const whole = await open()
-    expect((await acted(whole, arrive(whole.run, call('Bash'), result))).result).toBe(result)
+    expect((await perform(whole, arrive(whole.run, call('Bash'), result))).result).toBe(result)
     const blobs = { ...createFakeBlobs(), put: () => Promise.reject(new Error('disk full')) }
     const failing = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
-    expect((await acted(failing, arrive(failing.run, call('Bash'), result))).result.content).toBe(
+    expect((await perform(failing, arrive(failing.run, call('Bash'), result))).result.content).toBe(
       result.content,
     )
     expect(failing.events).toEqual([{ type: 'spill-failed', toolUseId: 'c-1', why: 'disk full' }])
@@ -96,30 +97,30 @@ describe('carriers between compactions', () => {
   it('tell a change once, and only those that tell changes', async () => {
     const [todo, silent] = [{ text: 'todo 1' }, { text: 'silent 1' }]
     const made = await open({
-      room: { carriers: [carrierOf('todos', todo, { tellsChanges: true }), carrierOf('quiet', silent)] },
+      room: { carriers: [textCarrier('todos', todo, { tellsChanges: true }), textCarrier('quiet', silent)] },
     })
     const shown = (): readonly string[] =>
       made.run.state.view.entries
         .toArray()
         .flatMap(({ record }) => (record.type === 'attachment' ? [String(record.attachment.content)] : []))
-    await compacted(made)
+    await compactNow(made)
     expect(shown()).toEqual(['todo 1', 'silent 1'])
-    await acted(made, tellCarriers(made.run, 'call'))
+    await perform(made, tellCarriers(made.run, 'call'))
     expect(shown()).toEqual(['todo 1', 'silent 1'])
     todo.text = 'todo 2'
     silent.text = 'silent 2'
-    await acted(made, tellCarriers(made.run, 'call'))
-    await acted(made, tellCarriers(made.run, 'call'))
+    await perform(made, tellCarriers(made.run, 'call'))
+    await perform(made, tellCarriers(made.run, 'call'))
     expect(shown()).toEqual(['todo 1', 'silent 1', 'todo 2'])
   })
 
   it('stop where the person calls it off', async () => {
     const made = await open({
-      room: { carriers: [carrierOf('todos', { text: 'x' }, { tellsChanges: true })] },
+      room: { carriers: [textCarrier('todos', { text: 'x' }, { tellsChanges: true })] },
     })
-    await acted(made, append(made.run, [said('go on')]))
+    await perform(made, append(made.run, [said('go on')]))
     const run = { ...made.run, signal: { aborted: true } }
-    expect(await acted(made, tellCarriers(run, 'call'))).toEqual({ ok: false, reason: 'aborted' })
+    expect(await perform(made, tellCarriers(run, 'call'))).toEqual({ ok: false, reason: 'aborted' })
   })
 })
 
@@ -128,9 +129,9 @@ describe('after an answer', () => {
     const made = await open()
     const message = { id: 'm', role: 'assistant' as const, model: 'model-a', content: [] }
     const reply = { message, rawBlocks: [], cutInputs: [], unfinished: [], others: [] }
-    for (let turn = 0; turn < 3; turn += 1) await acted(made, afterAnswer(made.run, reply))
+    for (let turn = 0; turn < 3; turn += 1) await perform(made, afterAnswer(made.run, reply))
     expect(made.run.state.room?.tracking.turns).toBe(3)
-    await compacted(made)
+    await compactNow(made)
     expect(made.run.state.room?.tracking).toMatchObject({ turns: 0 })
   })
 })
@@ -172,7 +173,7 @@ describe('deletions from a cache that has lapsed', () => {
     const made = await open({ profile, policy: { switches: { microcompactEnabled: false } } }, builder)
     const before = measureNow(made.run.state, made.host, made.room).expected
     expect(planNow(made.run.state, made.host, made.room, 'prompt').plan.context.expected).toBe(before)
-    await acted(made, makeRoom(made.run, 'prompt'))
+    await perform(made, makeRoom(made.run, 'prompt'))
     const dropped = made.events.filter(
       (event): event is Extract<TurnEvent, { type: 'cache-edits-dropped' }> =>
         event.type === 'cache-edits-dropped',

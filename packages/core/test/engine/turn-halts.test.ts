@@ -7,8 +7,7 @@ import {
   runTurn,
   type TurnOutcome,
 } from '../../src/index.ts'
-import { play, say, scene, text, use } from './spoken-model.ts'
-import { lineOf, told } from './told.ts'
+import { createScriptedHost, logLine, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
 const OVERLOADED: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
 
@@ -23,7 +22,7 @@ describe('a turn that another writer comes into', () => {
   })
 
   it('in the middle of a reply halts with all that was not written, and loses nothing', async () => {
-    const { host } = scene([say(text('one'), text('two'), text('three'))])
+    const { host } = createScriptedHost([reply(text('one'), text('two'), text('three'))])
     const state = await openSession(host.journal, 's')
     let last: TurnOutcome | null = null
     for await (const event of runTurn(state, { prompt: 'Count.' }, host)) {
@@ -32,17 +31,17 @@ describe('a turn that another writer comes into', () => {
       if (isSecond) await host.journal.append('s', 2, [prompt('p')])
     }
     if (last === null || last.ok || last.reason !== 'conflict') throw new Error(JSON.stringify(last?.ok))
-    expect(last.unsaved.map((record) => lineOf(record))).toEqual(['assistant: one', 'assistant: two'])
+    expect(last.unsaved.map((record) => logLine(record))).toEqual(['assistant: one', 'assistant: two'])
     const [first, second] = last.unsaved
     expect(second?.parentUuid).toBe(first?.uuid)
     const caught = await catchUp(host.journal, last.state)
-    expect(told(caught)).toEqual(['user: Count.', 'system epoch', 'user: From elsewhere.'])
-    const { outcome } = await play(caught, { prompt: null }, host)
-    expect([outcome.ok, told(outcome.state).at(-1)]).toEqual([true, 'assistant: Done.'])
+    expect(logLines(caught)).toEqual(['user: Count.', 'system epoch', 'user: From elsewhere.'])
+    const { outcome } = await playTurn(caught, { prompt: null }, host)
+    expect([outcome.ok, logLines(outcome.state).at(-1)]).toEqual([true, 'assistant: Done.'])
   })
 
   it('at the end of a reply halts with its last block and what it cost', async () => {
-    const { host } = scene([say(text('one'))])
+    const { host } = createScriptedHost([reply(text('one'))])
     const state = await openSession(host.journal, 's')
     for await (const event of runTurn(state, { prompt: 'Count.' }, host)) {
       if (event.type === 'reply' && event.event.type === 'reply-ended')
@@ -61,24 +60,27 @@ describe('a turn that another writer comes into', () => {
 
 describe('the calls of a turn', () => {
   it('are so many at most, and the turn can be taken up again', async () => {
-    const { host, asked } = scene([say(use('a')), say(use('b')), say(use('c'))], { maxCalls: 2 })
-    const first = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { host, asked } = createScriptedHost(
+      [reply(toolCall('a')), reply(toolCall('b')), reply(toolCall('c'))],
+      { maxCalls: 2 },
+    )
+    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(first.outcome).toMatchObject({ ok: false, reason: 'call-limit', calls: 2 })
-    expect([asked.length, told(first.outcome.state).at(-1)]).toEqual([2, 'user: result of b'])
-    const { outcome } = await play(first.outcome.state, { prompt: null }, host)
+    expect([asked.length, logLines(first.outcome.state).at(-1)]).toEqual([2, 'user: result of b'])
+    const { outcome } = await playTurn(first.outcome.state, { prompt: null }, host)
     expect([outcome.ok, asked.length]).toEqual([true, 4])
   })
 
   it.each([0, -1, 1.5, Number.NaN])('cannot be %d', async (maxCalls) => {
-    const { host } = scene([], { maxCalls })
-    const turn = play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { host } = createScriptedHost([], { maxCalls })
+    const turn = playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     await expect(turn).rejects.toMatchObject({ code: 'bad-option' })
   })
 
   it('that fail before they say anything are paid for all the same', async () => {
-    const { host } = scene([{ blocks: [], failure: OVERLOADED }])
-    const { outcome, events } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
-    expect(told(outcome.state).at(-1)).toBe('system model_call')
+    const { host } = createScriptedHost([{ blocks: [], failure: OVERLOADED }])
+    const { outcome, events } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect(logLines(outcome.state).at(-1)).toBe('system model_call')
     expect(events.find(({ type }) => type === 'priced')).toMatchObject({
       call: { source: 'sdk', id: 'message-1' },
     })

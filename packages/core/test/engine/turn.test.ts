@@ -8,29 +8,35 @@ import {
   MISSING_RESULT_TEXT,
   openSession,
 } from '../../src/index.ts'
-import { play, say, scene, text, use } from './spoken-model.ts'
-import { told } from './told.ts'
+import { createScriptedHost, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
 const OVERLOADED: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
 
 describe('a turn', () => {
   it('goes on until no tool is called, and appends all it does', async () => {
-    const { host, asked } = scene([say(text('I look.'), use('a'), use('b')), say(text('Done.'))])
-    const { outcome, events } = await play(await openSession(host.journal, 's'), { prompt: 'Look.' }, host)
+    const { host, asked } = createScriptedHost([
+      reply(text('I look.'), toolCall('a'), toolCall('b')),
+      reply(text('Done.')),
+    ])
+    const { outcome, events } = await playTurn(
+      await openSession(host.journal, 's'),
+      { prompt: 'Look.' },
+      host,
+    )
     const log = ['user: Look.', 'system epoch', 'assistant: I look.', 'assistant: a', 'assistant: b']
     const results = ['user: result of a', 'user: result of b']
-    expect([outcome.ok, told(outcome.state), asked.length]).toEqual([
+    expect([outcome.ok, logLines(outcome.state), asked.length]).toEqual([
       true,
       [...log, ...results, 'assistant: Done.'],
       2,
     ])
-    expect(told(await openSession(host.journal, 's'))).toEqual(told(outcome.state))
+    expect(logLines(await openSession(host.journal, 's'))).toEqual(logLines(outcome.state))
     expect(events.filter(({ type }) => type === 'turn-ended')).toHaveLength(1)
   })
 
   it('writes the last block with the final usage, and those before it as they come', async () => {
-    const { host } = scene([say(text('one'), text('two'), text('three'))])
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Count.' }, host)
+    const { host } = createScriptedHost([reply(text('one'), text('two'), text('three'))])
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Count.' }, host)
     const replies = [...outcome.state.session.records].flatMap((record) =>
       isKnown(record) && record.type === 'assistant' ? [record.message] : [],
     )
@@ -43,15 +49,15 @@ describe('a turn', () => {
 
   it('runs tools side by side and writes each result when it is there', async () => {
     const waiting = new Map<string, () => void>()
-    const { host } = scene([say(use('slow'), use('quick'))], {
+    const { host } = createScriptedHost([reply(toolCall('slow'), toolCall('quick'))], {
       runTool: async ({ id }) => {
         if (id === 'slow') await new Promise<void>((done) => waiting.set(id, done))
         else queueMicrotask(() => setImmediate(() => waiting.get('slow')?.()))
         return { content: id }
       },
     })
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
-    expect(told(outcome.state).slice(-3)).toEqual(['user: quick', 'user: slow', 'assistant: Done.'])
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect(logLines(outcome.state).slice(-3)).toEqual(['user: quick', 'user: slow', 'assistant: Done.'])
   })
 
   it('tells the model of a tool that threw and of a call that broke off', async () => {
@@ -60,8 +66,11 @@ describe('a turn', () => {
       ran.push(id)
       throw new Error('no such file')
     }
-    const { host } = scene([{ blocks: [use('a'), use('b')], stop: 'max_tokens', cut: 1 }], { runTool })
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { host } = createScriptedHost(
+      [{ blocks: [toolCall('a'), toolCall('b')], stop: 'max_tokens', cut: 1 }],
+      { runTool },
+    )
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     const results = [...outcome.state.session.records].flatMap((record) =>
       isKnown(record) && record.type === 'user' ? blocksOf(record.message.content).slice(0, 1) : [],
     )
@@ -73,40 +82,43 @@ describe('a turn', () => {
     const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }
     const tools = [{ type: 'search_1', name: 'web_search' }]
     const offered = () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } })
-    const { host, asked } = scene([{ blocks: [text('I search.'), search], stop: 'pause_turn' }], { offered })
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { host, asked } = createScriptedHost(
+      [{ blocks: [text('I search.'), search], stop: 'pause_turn' }],
+      { offered },
+    )
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect([outcome.ok, asked[1]?.payload.messages.at(-1)?.role]).toEqual([true, 'assistant'])
   })
 })
 
 describe('a turn that stops short', () => {
   it('tells a conflict, after which the session can catch up', async () => {
-    const { host } = scene([])
+    const { host } = createScriptedHost([])
     const state = await openSession(host.journal, 's')
-    await play(state, { prompt: 'First.' }, host)
-    const { outcome } = await play(state, { prompt: 'Second.' }, host)
+    await playTurn(state, { prompt: 'First.' }, host)
+    const { outcome } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(outcome).toMatchObject({ ok: false, reason: 'conflict', refusal: { position: 3 }, state })
     const caught = await catchUp(host.journal, outcome.state)
-    expect((await play(caught, { prompt: 'Second.' }, host)).outcome.ok).toBe(true)
+    expect((await playTurn(caught, { prompt: 'Second.' }, host)).outcome.ok).toBe(true)
   })
 
   it('tells who else holds the session', async () => {
     const store: FakeStore = new Map()
     const [one, other] = [createFakeJournal(store), createFakeJournal(store)]
-    const first = scene([], {}, one).host
-    await play(await openSession(one, 's'), { prompt: 'Mine.' }, first)
-    const { host } = scene([], {}, other)
-    const { outcome } = await play(await openSession(other, 's'), { prompt: 'Mine too.' }, host)
+    const first = createScriptedHost([], {}, one).host
+    await playTurn(await openSession(one, 's'), { prompt: 'Mine.' }, first)
+    const { host } = createScriptedHost([], {}, other)
+    const { outcome } = await playTurn(await openSession(other, 's'), { prompt: 'Mine too.' }, host)
     expect(outcome).toMatchObject({ ok: false, reason: 'locked' })
   })
 
   it('keeps what a failed reply had said, and settles its calls with the next prompt', async () => {
-    const { host } = scene([{ blocks: [text('I begin.'), use('a')], failure: OVERLOADED }])
-    const first = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { host } = createScriptedHost([{ blocks: [text('I begin.'), toolCall('a')], failure: OVERLOADED }])
+    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(first.outcome).toMatchObject({ ok: false, reason: 'failed', failure: OVERLOADED })
     const again = await openSession(host.journal, 's')
-    const { outcome, events } = await play(again, { prompt: 'Again.' }, host)
-    expect(told(outcome.state).slice(2)).toEqual([
+    const { outcome, events } = await playTurn(again, { prompt: 'Again.' }, host)
+    expect(logLines(outcome.state).slice(2)).toEqual([
       'assistant: I begin.',
       'assistant: a',
       `user: ${MISSING_RESULT_TEXT}`,
@@ -122,38 +134,38 @@ describe('a turn that stops short', () => {
 
   it('keeps what was said when it was called off in the middle of a reply', async () => {
     const failure: Failure = { kind: 'aborted', retryable: false, message: 'called off' }
-    const { host } = scene([{ blocks: [text('I begin.')], failure }])
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
-    expect([outcome.ok ? null : outcome.reason, told(outcome.state).at(-1)]).toEqual([
+    const { host } = createScriptedHost([{ blocks: [text('I begin.')], failure }])
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect([outcome.ok ? null : outcome.reason, logLines(outcome.state).at(-1)]).toEqual([
       'aborted',
       'assistant: I begin.',
     ])
   })
 
   it('goes on without a prompt where one has not been answered', async () => {
-    const { host, asked } = scene([{ blocks: [], failure: OVERLOADED }])
-    const first = await play(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
-    const { outcome } = await play(first.outcome.state, { prompt: null }, host)
+    const { host, asked } = createScriptedHost([{ blocks: [], failure: OVERLOADED }])
+    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(first.outcome.state, { prompt: null }, host)
     expect([outcome.ok, asked[1]]).toEqual([true, asked[0]])
   })
 
   it('appends nothing when called off before it begins', async () => {
-    const { host, asked } = scene([])
+    const { host, asked } = createScriptedHost([])
     const state = await openSession(host.journal, 's')
-    const { outcome } = await play(state, { prompt: 'Go.', signal: { aborted: true } }, host)
+    const { outcome } = await playTurn(state, { prompt: 'Go.', signal: { aborted: true } }, host)
     expect([outcome, asked]).toEqual([{ ok: false, reason: 'aborted', state }, []])
   })
 
   it('keeps the results of tools that ran when it was called off, and asks no more', async () => {
     const signal = { aborted: false }
-    const { host, asked } = scene([say(use('a'))], {
+    const { host, asked } = createScriptedHost([reply(toolCall('a'))], {
       runTool: () => {
         signal.aborted = true
         return { content: 'stopped half way' }
       },
     })
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: 'Go.', signal }, host)
-    expect([outcome.ok, asked.length, told(outcome.state).at(-1)]).toEqual([
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.', signal }, host)
+    expect([outcome.ok, asked.length, logLines(outcome.state).at(-1)]).toEqual([
       false,
       1,
       'user: stopped half way',
@@ -161,8 +173,8 @@ describe('a turn that stops short', () => {
   })
 
   it('does not send what the provider would refuse', async () => {
-    const { host, asked } = scene([])
-    const { outcome } = await play(await openSession(host.journal, 's'), { prompt: null }, host)
+    const { host, asked } = createScriptedHost([])
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: null }, host)
     expect([outcome.ok ? null : outcome.reason, asked]).toEqual(['invalid', []])
   })
 })

@@ -1,10 +1,4 @@
-import {
-  Choices,
-  continueSession,
-  type GeneratedSession,
-  generateSession,
-  runs,
-} from '@tidemark/core/testing'
+import { Choices, continueSession, type GeneratedSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -289,7 +283,7 @@ describe('law 9: asking ends', () => {
           seen[done.ok ? (done.summarizer === 'local' ? 'local' : 'model') : 'failed'] += 1
         },
       ),
-      { numRuns: runs(250) },
+      { numRuns: 250 },
     )
     expect(Object.values(seen).every((count) => count > 5)).toBe(true)
   })
@@ -331,7 +325,7 @@ describe('law 3: only what a summariser was shown may leave the view', () => {
           seen.parts += taken.some((ask) => ask.kind === 'direct' && ask.part !== null) ? 1 : 0
         },
       ),
-      { numRuns: runs(150) },
+      { numRuns: 150 },
     )
     expect(Object.values(seen).every((times) => times > 5)).toBe(true)
   })

@@ -13,18 +13,26 @@ import {
 } from '../../src/index.ts'
 import { readyRequest } from '../../src/turn/turn.ts'
 import {
-  acted,
-  carrierOf,
-  compacted,
-  largeRound,
-  type Roomy,
-  reopened,
-  roomy,
+  addLargeRound,
+  compactNow,
+  openTestSession,
+  perform,
+  playTurn,
+  reopen,
+  reply,
   SESSION,
   SUMMARY,
-} from '../engine/roomy.ts'
-import { play, say, text } from '../engine/spoken-model.ts'
-import { askedOn, bytesOf, type Story, stories, tellerOf } from './stories.ts'
+  type TestSession,
+  text,
+  textCarrier,
+} from '../engine/test-session.ts'
+import {
+  buildSession,
+  type CompactionPlan,
+  compactionPlans,
+  requestBytes,
+  toCompactAsked,
+} from './planned-compactions.ts'
 
 interface Wrong {
   readonly room: Partial<Room>
@@ -37,7 +45,7 @@ interface Wrong {
 const never = new Promise<never>(() => {})
 const hooks = (more: CompactHooks): Partial<Room> => ({ hooks: more })
 const throwing: Carrier = {
-  ...carrierOf('broken', { text: '' }),
+  ...textCarrier('broken', { text: '' }),
   // biome-ignore lint/correctness/useYield: it never comes to that
   render: async function* () {
     throw new Error('no disk')
@@ -87,7 +95,7 @@ const WRONG: Readonly<Record<string, Wrong>> = {
     abortAt: (signal) => ({
       carriers: [
         {
-          ...carrierOf('todos', { text: 'x' }),
+          ...textCarrier('todos', { text: 'x' }),
           // biome-ignore lint/correctness/useYield: it never comes to that
           render: async function* () {
             stop(signal)
@@ -113,9 +121,9 @@ function stop(signal: { aborted: boolean }): undefined {
   return undefined
 }
 
-async function opened(story: Story, room: Partial<Room>, signal?: Signal): Promise<Roomy> {
-  const made = await roomy(tellerOf(story).records, { room })
-  await acted(made, readyRequest(made.run, 'prompt'))
+async function opened(story: CompactionPlan, room: Partial<Room>, signal?: Signal): Promise<TestSession> {
+  const made = await openTestSession(buildSession(story).records, { room })
+  await perform(made, readyRequest(made.run, 'prompt'))
   return signal === undefined ? made : { ...made, run: { ...made.run, signal } }
 }
 
@@ -123,21 +131,21 @@ describe('law 6: what comes to nothing leaves everything as it was', () => {
   it.each(Object.entries(WRONG))('%s', async (_, wrong) => {
     let refusals = 0
     await fc.assert(
-      fc.asyncProperty(stories(1), async (story) => {
+      fc.asyncProperty(compactionPlans(1), async (story) => {
         const signal = { aborted: false }
         const made = await opened(story, { ...wrong.room, ...wrong.abortAt?.(signal) }, signal)
         const { state } = made.run
-        const bytes = bytesOf(state, made.host)
+        const bytes = requestBytes(state, made.host)
         const [asked] = story.acts
-        const end = await compacted(made, {
-          ...(asked === undefined ? {} : askedOn(state, asked)),
+        const end = await compactNow(made, {
+          ...(asked === undefined ? {} : toCompactAsked(state, asked)),
           ...wrong.asked,
         })
         expect(end.ok).toBe(false)
         refusals += !end.ok && wrong.reasons.includes(end.reason) ? 1 : 0
         expect([made.run.state.view, made.run.state.position]).toEqual([state.view, state.position])
-        expect(bytesOf(made.run.state, made.host)).toBe(bytes)
-        expect((await reopened(made)).position).toBe(state.position)
+        expect(requestBytes(made.run.state, made.host)).toBe(bytes)
+        expect((await reopen(made)).position).toBe(state.position)
       }),
       { numRuns: 10 },
     )
@@ -145,15 +153,15 @@ describe('law 6: what comes to nothing leaves everything as it was', () => {
   })
 
   it('a carrier that throws takes nothing down: the others come, and it is told', async () => {
-    const [story] = fc.sample(stories(1), { numRuns: 1, seed: 3 })
-    const made = await opened(story as Story, {
-      carriers: [throwing, carrierOf('plan', { text: 'plan: read' })],
+    const [story] = fc.sample(compactionPlans(1), { numRuns: 1, seed: 3 })
+    const made = await opened(story as CompactionPlan, {
+      carriers: [throwing, textCarrier('plan', { text: 'plan: read' })],
     })
-    expect((await compacted(made)).ok).toBe(true)
+    expect((await compactNow(made)).ok).toBe(true)
     expect(made.events.filter(({ type }) => type === 'restore-failed')).toEqual([
       { type: 'restore-failed', carrier: 'broken', why: 'no disk' },
     ])
-    expect(bytesOf(made.run.state, made.host)).toContain('plan: read')
+    expect(requestBytes(made.run.state, made.host)).toContain('plan: read')
   })
 })
 
@@ -161,16 +169,16 @@ const OFF: Switches = { set: ['DISABLE_COMPACT'], autoCompactPercent: null }
 
 /** A turn on a conversation that fills most of its window: what was sent, and whether anything was done about it. */
 async function turnOn(
-  story: Story,
+  story: CompactionPlan,
   changes: Partial<TurnHost>,
   hasRoom = true,
 ): Promise<readonly [unknown, boolean]> {
-  const builder = tellerOf(story)
-  for (let round = 0; round < 9; round += 1) largeRound(builder, 5_000)
-  const made = await roomy(builder.records, { host: changes, replies: [say(text('Fine.'))] })
+  const builder = buildSession(story)
+  for (let round = 0; round < 9; round += 1) addLargeRound(builder, 5_000)
+  const made = await openTestSession(builder.records, { host: changes, replies: [reply(text('Fine.'))] })
   const { room, ...without } = made.host
   const host: TurnHost = hasRoom && room !== undefined ? { ...without, room } : without
-  const { events } = await play(await openSession(host.journal, SESSION), { prompt: 'and now?' }, host)
+  const { events } = await playTurn(await openSession(host.journal, SESSION), { prompt: 'and now?' }, host)
   const isAct = events.some(({ type }) => type === 'microcompact' || type === 'compact')
   return [made.asked.map(({ payload }) => payload.messages), isAct]
 }
@@ -179,7 +187,7 @@ describe('law 8: off is off', () => {
   it('with every mechanism off, requests are those of a session without room', async () => {
     let acts = 0
     await fc.assert(
-      fc.asyncProperty(stories(1), async (story) => {
+      fc.asyncProperty(compactionPlans(1), async (story) => {
         const [off, without, on] = [
           await turnOn(story, { switches: OFF }),
           await turnOn(story, {}, false),

@@ -1,4 +1,4 @@
-/** Sessions of plain work for tests, told in few words: prompts, edits, readings, commands, todo lists. */
+/** Sessions of coding work: prompts, edits, file reads, commands, todo lists. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { isKnown, type KnownRecord } from '../../src/index.ts'
 
@@ -14,15 +14,11 @@ export class WorkedSession {
   }
 
   answers(text: string): void {
-    this.builder.assistant(this.builder.id('msg'), [{ type: 'text', text }])
+    this.builder.answer(text)
   }
 
   calls(name: string, input: object, result: string, failed = false): void {
-    const id = this.builder.id('call')
-    this.builder.assistant(this.builder.id('msg'), [{ type: 'tool_use', id, name, input }])
-    this.builder.user([
-      { type: 'tool_result', tool_use_id: id, content: result, ...(failed ? { is_error: true } : {}) },
-    ])
+    this.builder.call(name, JSON.parse(JSON.stringify(input)), result, { isError: failed })
   }
 
   edits(path: string, put: string, failed = false): void {
@@ -46,22 +42,9 @@ export class WorkedSession {
     this.calls('TodoWrite', { todos }, 'Noted.')
   }
 
-  /** As the engine would write it: a boundary and a summary in its place. */
+  /** A full compaction, as the engine writes it. */
   compacts(summary: string): void {
-    this.builder.batch(() => {
-      const boundary = this.builder.id('boundary')
-      this.builder.notice('compact_boundary', {
-        uuid: boundary,
-        parentUuid: null,
-        logicalParentUuid: this.builder.tip,
-        compactMetadata: { trigger: 'manual', preTokens: 1 },
-      })
-      this.builder.user(summary, {
-        parentUuid: boundary,
-        isCompactSummary: true,
-        isVisibleInTranscriptOnly: true,
-      })
-    })
+    this.builder.compact(summary)
   }
 
   get history(): readonly KnownRecord[] {

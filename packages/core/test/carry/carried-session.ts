@@ -1,4 +1,4 @@
-/** A session with state around it: files on a disk in memory, and compactions as the engine writes them. */
+/** A session whose files are on a disk in memory, and compactions that carry state over, as the engine writes them. */
 import type { SessionBuilder } from '@tidemark/core/testing'
 import {
   arrange,
@@ -19,7 +19,7 @@ import {
 /** Four characters a token, never none. */
 export const measure = (text: string): number => Math.max(1, Math.ceil(text.length / 4))
 
-export function contextOf(
+export function createCarryContext(
   builder: Pick<SessionBuilder, 'session'>,
   kept: readonly Entry[] = [],
   overrides: DeepPartial<Policy> = {},
@@ -45,54 +45,35 @@ export class Disk implements FileReader {
   }
 }
 
-let calls = 0
-
-/** A call and its answer. */
-export function call(
+/** A tool call and its result. */
+export function addCall(
   builder: SessionBuilder,
   name: string,
   input: Record<string, string | number | readonly object[]>,
-  answer: { readonly text?: string; readonly isError?: boolean } = {},
+  result: { readonly text?: string; readonly isError?: boolean } = {},
 ): string {
-  calls += 1
-  const id = `call-${calls}`
-  builder.assistant(`m-${id}`, [{ type: 'tool_use', id, name, input: JSON.parse(JSON.stringify(input)) }])
-  const { text = 'content', isError = false } = answer
-  builder.user([
-    { type: 'tool_result', tool_use_id: id, content: text, ...(isError ? { is_error: true } : {}) },
-  ])
-  return id
+  const { text = 'content', isError = false } = result
+  return builder.call(name, JSON.parse(JSON.stringify(input)), text, { isError })
 }
 
-export interface Compacted {
+export interface CompactResult {
   readonly outcome: CarryOutcome
   readonly placed: readonly Carried[]
 }
 
-/** One compaction as the engine would commit it: boundary, what stays in front, summary, the rest. */
-export async function compact(
+/** One compaction as the engine would commit it, with what the carriers render. */
+export async function compactWith(
   builder: SessionBuilder,
   carriers: readonly Carrier[],
   options: { readonly kept?: readonly Entry[]; readonly carriersFirst?: boolean } = {},
-): Promise<Compacted> {
+): Promise<CompactResult> {
   const kept = options.kept ?? []
-  const outcome = await carry(carriers, contextOf(builder, kept))
+  const outcome = await carry(carriers, createCarryContext(builder, kept))
   const { front, behind } = options.carriersFirst
     ? arrange(outcome.carried, formerCarried(builder.view))
     : { front: [], behind: outcome.carried }
   const uuids = kept.map(({ record }) => record.uuid).filter((uuid) => !outcome.superseded.includes(uuid))
-  builder.batch(() => {
-    const summaryUuid = builder.id('summary')
-    const preserved = uuids.length === 0 ? {} : { preservedMessages: { anchorUuid: summaryUuid, uuids } }
-    const compactMetadata = { trigger: 'auto' as const, preTokens: 1_000, ...preserved }
-    builder.notice('compact_boundary', {
-      content: 'Conversation compacted',
-      parentUuid: null,
-      compactMetadata,
-    })
-    for (const { attachment } of front) builder.attachment(attachment)
-    builder.user('Summary: work.', { uuid: summaryUuid, isCompactSummary: true })
-    for (const { attachment } of behind) builder.attachment(attachment)
-  })
+  const attachments = (carried: readonly Carried[]) => carried.map(({ attachment }) => attachment)
+  builder.compact('Summary: work.', { kept: uuids, front: attachments(front), behind: attachments(behind) })
   return { outcome, placed: [...front, ...behind] }
 }

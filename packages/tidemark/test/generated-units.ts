@@ -14,7 +14,7 @@ import {
 import { choicesFrom, generateSession } from '@tidemark/core/testing'
 
 /** Records without positions: the journal gives them. */
-export function tellStory(seed: number, choices: number): readonly NewRecord[][] {
+export function generateUnits(seed: number, choices: number): readonly NewRecord[][] {
   const units: NewRecord[][] = []
   for (const { seq: _seq, batch, ...record } of generateSession(choicesFrom(seed, choices)).records) {
     if (batch === undefined || batch.index === 0) units.push([])
@@ -35,7 +35,7 @@ const own = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type
 const tools = [...own, { type: 'search_1', name: 'web_search' }]
 
 /** What a provider would find wrong with the next request of a session with these records. */
-export function findingsOfNextRequest(records: readonly SessionRecord[]): readonly unknown[] {
+export function findRequestProblems(records: readonly SessionRecord[]): readonly unknown[] {
   let session = emptySession()
   let view = emptyView()
   for (const record of records) {

@@ -1,0 +1,262 @@
+/** Sessions of the engine for tests: a scripted model, a log to start from, and every event that was emitted. */
+import {
+  createFakeClock,
+  createFakeJournal,
+  createFakeModel,
+  createTestHost,
+  createTestRoom,
+  type FakeReply,
+  runToEnd,
+  SessionBuilder,
+} from '@tidemark/core/testing'
+import { registerRules } from '../../src/clearing/tool-result-index.ts'
+import {
+  type Block,
+  blocksOf,
+  type Carrier,
+  type Committed,
+  type CompactAsked,
+  compact,
+  createPolicy,
+  createProfile,
+  type Deadlines,
+  type DeepPartial,
+  isKnown,
+  type Journal,
+  type ModelCall,
+  messagesOf,
+  openSession,
+  type Policy,
+  type Profile,
+  type Room,
+  runTurn,
+  type SessionRecord,
+  type SessionState,
+  type Signal,
+  type TurnAsked,
+  type TurnEvent,
+  type TurnHost,
+  type TurnOutcome,
+  type TurnRun,
+  type Undone,
+  undoAct,
+} from '../../src/index.ts'
+import { ESTIMATOR } from '../clear/situation.ts'
+
+export function reply(...blocks: readonly Block[]): FakeReply {
+  return { blocks }
+}
+
+export function text(words: string): Block {
+  return { type: 'text', text: words }
+}
+
+export function toolCall(id: string, name = 'Read'): Block {
+  return { type: 'tool_use', id, name, input: {} }
+}
+
+export interface ScriptedHost {
+  readonly host: TurnHost
+  /** Every call to the model so far. */
+  readonly asked: readonly ModelCall[]
+}
+
+/** A host whose model gives these replies, then `Done.` for ever. */
+export function createScriptedHost(
+  replies: readonly FakeReply[],
+  changes: Partial<TurnHost> = {},
+  journal: Journal = createFakeJournal(),
+): ScriptedHost {
+  const model = createFakeModel(replies)
+  return { host: createTestHost({ journal, model, ...changes }), asked: model.calls }
+}
+
+/** One turn: its events and its outcome. */
+export async function playTurn(
+  state: SessionState,
+  asked: TurnAsked,
+  host: TurnHost,
+): Promise<{ readonly events: readonly TurnEvent[]; readonly outcome: TurnOutcome }> {
+  const events: TurnEvent[] = []
+  const outcome = await runToEnd(runTurn(state, asked, host), (event) => void events.push(event))
+  return { events, outcome }
+}
+
+/** Work that does not end by itself times out as soon as everything else has been done. */
+export const deadlines: Deadlines = {
+  within: async (_, work, signal) => {
+    if (signal?.aborted === true) return { ok: false, why: 'aborted' }
+    const inner = { aborted: false }
+    const late = new Promise<'late'>((resolve) => setTimeout(() => resolve('late')))
+    const done = work(inner).then((value) => ({ value }))
+    done.catch(() => {})
+    const end = await Promise.race([done, late])
+    inner.aborted = true
+    if (end !== 'late') return { ok: true, value: end.value }
+    return { ok: false, why: isAborted(signal) ? 'aborted' : 'timeout' }
+  },
+}
+
+function isAborted(signal: Signal | undefined): boolean {
+  return signal?.aborted === true
+}
+
+/** What a present-day provider takes. */
+export const LENIENT: Profile = createProfile({
+  roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
+  thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
+})
+
+/** The same where thinking is bound to everything before it. */
+export const BOUND: Profile = createProfile({
+  roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
+  thinking: { closing: 'not-at-end', firstInModes: [], binding: 'prefix' },
+})
+
+export interface TestSessionOptions {
+  readonly policy?: DeepPartial<Policy>
+  readonly profile?: Profile
+  readonly window?: number
+  readonly room?: Partial<Room>
+  readonly host?: Partial<TurnHost>
+  readonly replies?: readonly FakeReply[]
+  /** Summaries are written by the model instead of being `SUMMARY`. */
+  readonly byChain?: boolean
+}
+
+export interface TestSession extends ScriptedHost {
+  readonly room: Room
+  readonly run: TurnRun
+  readonly events: TurnEvent[]
+}
+
+export const SESSION = 'told'
+export const SUMMARY = 'Summary:\nThe login was looked at and mended.'
+
+const OWN = ['Read', 'Bash', 'Edit', 'Write', 'TodoWrite'].map((name) => ({
+  name,
+  input_schema: { type: 'object' },
+}))
+
+/** Every tool that generated sessions call. */
+export const TOOLS = [...OWN, { type: 'search_1', name: 'web_search' }]
+
+/** A session that starts with these records in its log. */
+export async function openTestSession(
+  records: readonly SessionRecord[],
+  options: TestSessionOptions = {},
+): Promise<TestSession> {
+  const policy = createPolicy(options.policy ?? {})
+  const { clear } = policy
+  const room = createTestRoom(
+    { policy, estimator: ESTIMATOR, ...(options.window === undefined ? {} : { window: options.window }) },
+    {
+      rules: registerRules({ estimator: ESTIMATOR, policy: clear, largeInput: clear.largeInputTokens }),
+      deadlines,
+      ...(options.byChain === true ? {} : { writeSummary: async () => SUMMARY }),
+      ...options.room,
+    },
+  )
+  const { host, asked } = createScriptedHost(
+    options.replies ?? [],
+    {
+      policy,
+      profile: options.profile ?? LENIENT,
+      clock: createFakeClock(Date.UTC(2026, 5, 1)),
+      room,
+      offered: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
+      ...options.host,
+    },
+    createJournalWith(records),
+  )
+  const state = await openSession(host.journal, SESSION)
+  return { host, asked, room, run: { state, host, signal: undefined }, events: [] }
+}
+
+export function createJournalWith(records: readonly SessionRecord[]): Journal {
+  const lines = records.map((record) => JSON.stringify(record))
+  return createFakeJournal(new Map([[SESSION, { lines, holder: null }]]))
+}
+
+/** Runs an act of the engine to its end; its events are added to those of the session. */
+export function perform<End>(session: TestSession, act: AsyncGenerator<TurnEvent, End>): Promise<End> {
+  return runToEnd(act, (event) => void session.events.push(event))
+}
+
+export function compactNow(session: TestSession, asked: Partial<CompactAsked> = {}): Promise<Committed> {
+  const { run, room } = session
+  return perform(session, compact(run, room, { trigger: 'manual', cause: 'person', ...asked }))
+}
+
+export function undoNow(session: TestSession, id?: string): Promise<Undone> {
+  return perform(session, undoAct(session.run, session.room, id === undefined ? {} : { id }))
+}
+
+/** The state of the session as it is read from its log. */
+export function reopen({ host }: TestSession): Promise<SessionState> {
+  return openSession(host.journal, SESSION)
+}
+
+/** A carrier of one text: the one that `source` has at the time. */
+export function textCarrier(name: string, source: { text: string }, more: Partial<Carrier> = {}): Carrier {
+  return {
+    name,
+    kind: 'host',
+    tellsChanges: false,
+    isWhole: true,
+    limit: () => null,
+    render: async function* () {
+      yield { id: '', attachment: { type: name, content: source.text }, source: 'memory' }
+    },
+    ...more,
+  }
+}
+
+/** A call, a result of about so many tokens, and an answer. */
+export function addLargeRound(builder: SessionBuilder, tokens: number, thinks = false): void {
+  const id = builder.id('call')
+  const path = `/src/${id}.ts`
+  const thinking = (): readonly Block[] =>
+    thinks ? [{ type: 'thinking', thinking: 'hm', signature: builder.id('sig') }] : []
+  builder.assistant(builder.id('msg'), [
+    ...thinking(),
+    { type: 'tool_use', id, name: 'Read', input: { file_path: path } },
+  ])
+  builder.result(id, 'abc '.repeat(tokens))
+  builder.assistant(builder.id('msg'), [...thinking(), { type: 'text', text: `read ${path}` }])
+}
+
+/** A prompt and so many large rounds. */
+export function buildRounds(rounds = 3, tokens = 2_000, thinks = false): SessionBuilder {
+  const builder = new SessionBuilder(SESSION)
+  builder.user('look at the login')
+  for (let round = 0; round < rounds; round += 1) addLargeRound(builder, tokens, thinks)
+  return builder
+}
+
+export const openRounds = (
+  options: TestSessionOptions = {},
+  builder: SessionBuilder = buildRounds(),
+): Promise<TestSession> => openTestSession(builder.records, options)
+
+/** Everything that would be sent, as text. */
+export const sentText = ({ run }: TestSession): string => JSON.stringify(messagesOf(run.state.flat))
+
+export const eventsOfType = <T extends TurnEvent['type']>(
+  { events }: TestSession,
+  type: T,
+): readonly Extract<TurnEvent, { type: T }>[] =>
+  events.filter((event): event is Extract<TurnEvent, { type: T }> => event.type === type)
+
+/** The log, a line for each record: `user: Go.`, `system epoch`. */
+export function logLines({ session }: SessionState): readonly string[] {
+  return [...session.records].map(logLine)
+}
+
+export function logLine(record: SessionRecord): string {
+  if (!isKnown(record)) return record.type
+  if (record.type === 'system') return `system ${record.subtype}`
+  if (record.type !== 'user' && record.type !== 'assistant') return record.type
+  const said = blocksOf(record.message.content).map((block) => block.text ?? block.content ?? block.id)
+  return `${record.type}: ${said.join(' | ')}`
+}

@@ -1,0 +1,232 @@
+/** Generated sessions that are compacted again and again by the engine, and what is compared before and after. */
+import { Choices, generateSession, type SessionBuilder } from '@tidemark/core/testing'
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import { isShown } from '../../src/context/message-parts.ts'
+import { nextRequest } from '../../src/engine/next-request.ts'
+import {
+  append,
+  type CompactAsked,
+  callOf,
+  type Entry,
+  flatMessagesOf,
+  type RewriteRefusal,
+  type SessionState,
+  type SummaryQuestion,
+  type TurnHost,
+  type Unlinked,
+} from '../../src/index.ts'
+import { pinRecord } from '../../src/turn/pin.ts'
+import { readyRequest } from '../../src/turn/turn.ts'
+import {
+  addLargeRound,
+  compactNow,
+  LENIENT,
+  openTestSession,
+  perform,
+  SUMMARY,
+  type TestSession,
+  textCarrier,
+} from '../engine/test-session.ts'
+
+export interface CompactionPlan {
+  /** The choices that the session before is generated from. */
+  readonly numbers: readonly number[]
+  /** The compactions, one after the other. */
+  readonly acts: readonly PlannedCompaction[]
+  readonly carriersFirst: boolean
+}
+
+export interface PlannedCompaction {
+  readonly form: 'full' | 'from' | 'up_to'
+  /** Which record of the view, in thousandths of it. */
+  readonly pivot: number
+  /** User messages before it that nobody answers. */
+  readonly prompts: number
+  /** Rounds of work before those. */
+  readonly rounds: number
+  readonly pin: number | null
+}
+
+const plannedCompaction: fc.Arbitrary<PlannedCompaction> = fc.record({
+  form: fc.constantFrom('full', 'full', 'from', 'up_to'),
+  pivot: fc.nat({ max: 999 }),
+  prompts: fc.nat({ max: 2 }),
+  rounds: fc.integer({ min: 1, max: 4 }),
+  pin: fc.option(fc.nat({ max: 999 }), { freq: 3 }),
+})
+
+export function compactionPlans(rounds = 3): fc.Arbitrary<CompactionPlan> {
+  return fc.record({
+    numbers: fc.array(fc.nat({ max: 0xffff }), { minLength: 0, maxLength: 120, size: 'max' }),
+    acts: fc.array(plannedCompaction, { minLength: 1, maxLength: rounds }),
+    carriersFirst: fc.boolean(),
+  })
+}
+
+export function buildSession({ numbers }: CompactionPlan): SessionBuilder {
+  const { builder } = generateSession(new Choices(numbers), { settled: true })
+  builder.user('go on with the work')
+  for (let round = 0; round < 3; round += 1) addLargeRound(builder, 1_500, round % 2 === 0)
+  return builder
+}
+
+/** The record of the view at so many thousandths. */
+export function entryAt({ view }: SessionState, thousandths: number): Entry | undefined {
+  const shown = view.entries.toArray().filter(isShown)
+  return shown[Math.floor((thousandths * shown.length) / 1000)]
+}
+
+export function toCompactAsked(
+  state: SessionState,
+  { form, pivot }: PlannedCompaction,
+): Partial<CompactAsked> {
+  const picked = entryAt(state, pivot)?.record.uuid
+  return form === 'full' || picked === undefined ? { form: 'full' } : { form, pivot: picked }
+}
+
+export function listUuids(entries: Iterable<Entry>): readonly string[] {
+  return [...entries].map(({ record }) => record.uuid)
+}
+
+export function shownUuids({ view }: SessionState): readonly string[] {
+  return listUuids(view.entries.toArray().filter(isShown))
+}
+
+/** Every byte of the request that would go out now, markers included. */
+export function requestBytes(state: SessionState, host: TurnHost): string {
+  const { standing } = state.told
+  if (standing === null) return JSON.stringify(flatMessagesOf(state.flat).map(({ message }) => message))
+  const { payload, raw } = callOf(nextRequest(state, standing, host).request)
+  return JSON.stringify([payload, raw?.map((texts) => (texts === undefined ? null : [...texts]))])
+}
+
+/** The messages alone: where markers stand depends on what was sent before. */
+export function messageBytes(state: SessionState): string {
+  return JSON.stringify(
+    flatMessagesOf(state.flat).map(({ message, raw }) => [message, raw === undefined ? null : [...raw]]),
+  )
+}
+
+export const TODO = { text: 'todo: mend the login' }
+export const PLAN = { text: 'plan: read, then write' }
+
+export interface OpenedSession extends TestSession {
+  readonly questions: SummaryQuestion[]
+}
+
+export async function openPlanned(
+  story: CompactionPlan,
+  profile = LENIENT,
+  builder = buildSession(story),
+): Promise<OpenedSession> {
+  const questions: SummaryQuestion[] = []
+  const made = await openTestSession(builder.records, {
+    profile,
+    // Compactions only: clearing has laws of its own.
+    policy: { compact: { carriersFirst: story.carriersFirst }, switches: { microcompactEnabled: false } },
+    room: {
+      carriers: [textCarrier('todos', TODO), textCarrier('plan', PLAN)],
+      writeSummary: async (question) => {
+        questions.push(question)
+        return SUMMARY
+      },
+    },
+  })
+  await perform(made, readyRequest(made.run, 'prompt'))
+  return { ...made, questions }
+}
+
+function largeRecords(id: string, thinks: boolean): readonly Unlinked[] {
+  const thinking = thinks ? [{ type: 'thinking', thinking: 'hm', signature: `sign-${id}` }] : []
+  const message = (name: string, content: readonly object[]): Unlinked =>
+    ({
+      type: 'assistant',
+      message: { id: `${name}-${id}`, role: 'assistant', model: 'model-a', content },
+    }) as Unlinked
+  return [
+    message('m', [
+      ...thinking,
+      { type: 'tool_use', id: `c-${id}`, name: 'Read', input: { file_path: `/src/${id}.ts` } },
+    ]),
+    {
+      type: 'user',
+      message: {
+        role: 'user',
+        content: [{ type: 'tool_result', tool_use_id: `c-${id}`, content: 'abc '.repeat(900) }],
+      },
+    },
+    message('n', [{ type: 'text', text: `read ${id}` }]),
+  ]
+}
+
+let count = 0
+
+/** Rounds of work, a pin, and user messages that nobody answers. Returns these messages. */
+export async function addWork(made: OpenedSession, asked: PlannedCompaction): Promise<readonly string[]> {
+  TODO.text = `todo: mend the login, ${count} done`
+  for (let round = 0; round < asked.rounds; round += 1) {
+    count += 1
+    await perform(made, append(made.run, largeRecords(String(count), round % 2 === 0)))
+  }
+  const target = asked.pin === null ? undefined : entryAt(made.run.state, asked.pin)?.record.uuid
+  if (target !== undefined) await perform(made, pinRecord(made.run, target, true))
+  const words = Array.from({ length: asked.prompts }, (_, index) => `unanswered ${count} ${index} "q" é`)
+  for (const content of words)
+    await perform(made, append(made.run, [{ type: 'user', message: { role: 'user', content } }]))
+  return words
+}
+
+const NO_COMPACTION: ReadonlySet<RewriteRefusal> = new Set<RewriteRefusal>([
+  'empty-side',
+  'pending-call',
+  'nothing-to-summarise',
+  'not-smaller',
+  'empty-conversation',
+])
+
+/** Checks each compaction of a plan, with the state before it. */
+async function checkCompactions(
+  story: CompactionPlan,
+  check: (
+    made: OpenedSession,
+    step: {
+      readonly before: OpenedSession['run']['state']
+      readonly asked: PlannedCompaction
+      readonly words: readonly string[]
+      readonly question: SummaryQuestion
+    },
+  ) => Promise<void> | void,
+  profile = LENIENT,
+): Promise<void> {
+  const made = await openPlanned(story, profile)
+  for (const asked of story.acts) {
+    const words = await addWork(made, asked)
+    const before = made.run.state
+    const end = await compactNow(made, toCompactAsked(before, asked))
+    if (!end.ok) {
+      expect(NO_COMPACTION).toContain(end.reason)
+      expect(made.run.state.view).toBe(before.view)
+      continue
+    }
+    done += 1
+    const question = made.questions.at(-1)
+    if (question === undefined) throw new Error('no summary was asked for')
+    await check(made, { before, asked, words, question })
+  }
+}
+
+let done = 0
+
+/** Checks every compaction of generated plans, of which there must be enough. */
+export async function checkEachCompaction(
+  check: Parameters<typeof checkCompactions>[1],
+  profile = LENIENT,
+): Promise<void> {
+  done = 0
+  await fc.assert(
+    fc.asyncProperty(compactionPlans(), (story) => checkCompactions(story, check, profile)),
+    { numRuns: 30 },
+  )
+  expect(done).toBeGreaterThan(25)
+}

@@ -216,7 +216,7 @@ describe('wrong use is one line and exit code 2', () => {
     [['F', '-o', 'F'], 'is the log itself'],
     [['F', '-o', 'x.jsonl.gz'], 'leave off .gz'],
     [['.'], 'has 2 sessions: choose one with --session'],
-    [['.', '--session', '9'], 'no session is number 9'],
+    [['.', '--session', '9'], 'no session has number 9'],
   ])('%j', async (args, said) => {
     const given = args.map((arg) => (arg === 'F' ? foreign : arg === '.' ? folder : arg))
     const { code, out, err } = await run(given)

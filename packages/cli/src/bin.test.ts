@@ -42,7 +42,7 @@ const sources = {
   'src/index.ts': `import { text } from 'made-up/text'\nexport const run = (): void => console.log(text)\n`,
 }
 
-it.each(['18.20.4', '20.19.0', '22.12.0', '22.18.0'])('tells Node %s that it is too old', (version) => {
+it.each(['18.20.4', '20.19.0', '22.12.0', '22.18.0'])('reports that Node %s is too old', (version) => {
   expect(run(bin, ...pretendNode(version))).toEqual({
     status: 1,
     stdout: '',
@@ -50,7 +50,7 @@ it.each(['18.20.4', '20.19.0', '22.12.0', '22.18.0'])('tells Node %s that it is 
   })
 })
 
-it('says how to build where neither build nor sources are there', () => {
+it('explains how to build if neither build nor sources exist', () => {
   expect(run(writePackage('empty', {}))).toEqual({
     status: 1,
     stdout: '',
@@ -58,11 +58,11 @@ it('says how to build where neither build nor sources are there', () => {
   })
 })
 
-it('runs the sources where nothing is built', () => {
+it('runs the sources if nothing is built', () => {
   expect(run(writePackage('sources', sources))).toEqual({ status: 0, stdout: 'from source\n', stderr: '' })
 })
 
-it('runs the build where there is one', () => {
+it('runs the build if there is one', () => {
   const build = { 'dist/index.mjs': `export const run = () => console.log('from the build')\n` }
   expect(run(writePackage('built', { ...sources, ...build }))).toEqual({
     status: 0,
@@ -71,7 +71,7 @@ it('runs the build where there is one', () => {
   })
 })
 
-it.each(['23.11.0', '24.4.1'])('tells Node %s that it cannot run the sources', (version) => {
+it.each(['23.11.0', '24.4.1'])('reports that Node %s cannot run the sources', (version) => {
   expect(run(writePackage(`sources-${version}`, sources), ...pretendNode(version))).toEqual({
     status: 1,
     stdout: '',
@@ -79,7 +79,7 @@ it.each(['23.11.0', '24.4.1'])('tells Node %s that it cannot run the sources', (
   })
 })
 
-it('says what to do where a package is missing', () => {
+it('explains what to do if a package is missing', () => {
   const broken = { 'src/index.ts': `import 'made-up-and-absent'\n` }
   expect(run(writePackage('incomplete', { ...sources, ...broken }))).toEqual({
     status: 1,

@@ -18,7 +18,6 @@ export {
   type Catalogue,
   catalogueOf,
   type FoundModel,
-  type LookUp,
   lookUpModel,
   modelCatalogue,
 } from './catalogue/catalogue.ts'
@@ -56,7 +55,7 @@ export {
   sseStart,
 } from './http/sse.ts'
 export { given } from './optional-fields.ts'
-export { type AnthropicVersion, type ProfileOptions, profileFor } from './profiles/provider-profile.ts'
+export { type AnthropicVersion, profileFor } from './profiles/provider-profile.ts'
 export { createLogReader, detectFormat, formatOfLine } from './readers/log-format.ts'
 export {
   createDamageNotes,

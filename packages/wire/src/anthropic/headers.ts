@@ -2,11 +2,8 @@
 import { type Headers, header } from '../http/http-headers.ts'
 import { given } from '../optional-fields.ts'
 
-/** The first version, and the one released in October 2026. */
-export const API_VERSIONS = ['2023-06-01', '2026-10-21'] as const
-
 /** Two ways to send the key. The API accepts either; newer clients send `bearer`. */
-export const AUTH_STYLES = {
+const AUTH_STYLES = {
   key: { header: 'x-api-key', prefix: '' },
   bearer: { header: 'authorization', prefix: 'Bearer ' },
 } as const
@@ -20,7 +17,7 @@ const VERSION = 'anthropic-version'
 const BETA = 'anthropic-beta'
 
 export interface RequestHead {
-  /** Any version that the server knows, not only those in `API_VERSIONS`. */
+  /** Any version that the server knows, such as `2023-06-01`. */
   readonly version?: string
   readonly betas: readonly string[]
   readonly credentials?: Credentials

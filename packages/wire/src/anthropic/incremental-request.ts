@@ -24,7 +24,7 @@ export interface GrowingRequest {
 }
 
 /** Message texts shared with the previous request, and replacements for the few that this request's markers change. */
-export interface GrowingMessages extends MarkedTexts {
+interface GrowingMessages extends MarkedTexts {
   /** Texts of `frozenMessages`. */
   readonly settled: List<MessageText>
   readonly tail: readonly MessageText[]
@@ -39,7 +39,7 @@ interface MarkedTexts {
   readonly referTo: number
 }
 
-export interface GrowOptions {
+interface GrowOptions {
   /** Body fields that the caller adds, such as `stream`. */
   readonly fields?: JsonObject
   /** The previous request: its texts are reused if this request's messages extend it. */
@@ -70,7 +70,7 @@ export function growingText({ parameters, tools, system, messages }: GrowingRequ
 }
 
 /** The text of each message, as sent. */
-export function messageTexts({ settled, tail, onTop, referTo }: GrowingMessages): readonly string[] {
+function messageTexts({ settled, tail, onTop, referTo }: GrowingMessages): readonly string[] {
   return [...settled.toArray(), ...tail].map(
     (message, index) => onTop.get(index) ?? (index < referTo ? referredText(message) : message.text),
   )
@@ -128,7 +128,7 @@ function frontTexts(
 // A message as text, encoded once. Markers and references move over messages that no longer change: they are inserted
 // into the text at known places, and nothing is encoded again.
 
-export interface MessageText {
+interface MessageText {
   /** As sent without added markers and references. */
   readonly text: string
   readonly blocks: readonly BlockEnd[]

@@ -66,9 +66,9 @@ export function bodyText({ fragments, end }: EncodedRequest): string {
   return fragments.map(({ lead, text }) => lead + text).join('') + end
 }
 
-export type Zone = 'parameters' | 'tools' | 'system' | 'messages'
+type Zone = 'parameters' | 'tools' | 'system' | 'messages'
 
-export interface Fragment {
+interface Fragment {
   readonly zone: Zone
   /** Position in the body: a parameter's name, `tools.0`, `system.1`, `messages.4.content.0`. */
   readonly path: string
@@ -195,7 +195,7 @@ function spell(value: Block | JsonObject, raw?: string): Spelling {
     : { text: withKey(plain, markerText(marker)), bare, marker }
 }
 
-/** The text without its own marker. A `cache_reference` added to the value later is not in `raw` and is added here. */
+/** The text without its own marker. */
 export function plainText(value: Block | JsonObject, raw?: string): string {
   const { [MARKER]: _, ...rest } = value
   if (raw === undefined) return JSON.stringify(rest)
@@ -211,15 +211,15 @@ export function markerText(marker: unknown): string {
   return `,"${MARKER}":${JSON.stringify(marker)}`
 }
 
-// Cached clearing: a result is sent with the reference under which a deletion can name it.
+// Cached clearing: a tool result is sent with a reference, by which a later request can delete it from the cache.
 
-/** The member that gives a result its reference; empty where it has one, and for other blocks. */
+/** The member that gives a tool result its reference; empty if it has one, and for other blocks. */
 export function newReferenceText(block: Block): string {
   const isNew = isToolResult(block) && block[REFERENCE] === undefined
   return isNew ? referenceText(block.tool_use_id) : ''
 }
 
-/** A reference that was given to a value later is not in its exact text `raw` yet. */
+/** Adds a reference that was given to the value later, and is therefore not in its exact text `raw`. */
 function withReference(value: Block | JsonObject, raw: string, exact: string): string {
   const isNew = value[REFERENCE] !== undefined && memberOf(raw, REFERENCE) === undefined
   return isNew ? withKey(exact, referenceText(value[REFERENCE])) : exact

@@ -164,7 +164,7 @@ export function endReply(state: StreamState, end: SseEnd = { rest: null, cutChar
 }
 
 /** State of a reply that is read from bytes as they arrive. */
-export interface ByteState {
+interface ByteState {
   readonly sse: SseState
   readonly stream: StreamState
 }

@@ -28,7 +28,7 @@ export const modelCatalogue: Catalogue = catalogueOf([
   ...GOOGLE_MODELS,
 ])
 
-export type LookUp = FoundModel | UnknownModel
+type LookUp = FoundModel | UnknownModel
 
 export interface FoundModel {
   readonly found: true

@@ -162,7 +162,7 @@ export const UNKNOWN_MODEL: ModelEntry = {
   doubts: [],
 }
 
-export interface ModelProblem {
+interface ModelProblem {
   /** Such as `models.my-model.window`. */
   readonly path: string
   readonly message: string

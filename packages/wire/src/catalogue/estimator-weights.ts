@@ -28,7 +28,7 @@ export function estimatorWeights(family: TokenizerFamily | null, policy: Estimat
 export interface ReminderRule {
   /** Tools whose use postpones the reminder. */
   readonly tools: readonly string[]
-  /** Blocks between two reminders. */
+  /** Response blocks, thinking aside, between two reminders. */
   readonly every: number
   readonly tokens: number
 }

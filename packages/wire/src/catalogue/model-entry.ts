@@ -111,7 +111,7 @@ interface RequestLimits {
 export type TokenizerFamily = 'claude-to-4.6' | 'claude-from-4.7' | 'openai' | 'gemini'
 
 /** Basis of a token estimate: fitted to recorded sessions, derived from published figures, or the fixed rule. */
-export type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
+type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
 
 export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>> = {
   'claude-to-4.6': 'fitted',

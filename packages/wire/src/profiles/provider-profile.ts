@@ -5,7 +5,7 @@
 import { createProfile, type Profile, type ProfileOverrides } from '@tidemark/core'
 import type { ModelEntry, ThinkingMode } from '../catalogue/model-entry.ts'
 
-export interface ProfileOptions {
+interface ProfileOptions {
   /** The `anthropic-version` of the requests; the newer one, which rejects more, is the default. */
   readonly anthropicVersion?: AnthropicVersion
 }

@@ -7,7 +7,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'list-shares-where-it-must-copy',
     law: 'law 1: replay',
-    file: 'packages/core/src/log/append-list.ts',
+    file: 'packages/core/src/log/persistent-collections.ts',
     find: 'isFree ? this.#items : this.#items.slice(0, this.length)',
     replace: 'this.#items',
     tests: [`${LAWS}/replay`],
@@ -104,10 +104,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'rewind-takes-the-abandoned-turn-along',
     law: 'branches',
-    file: 'packages/core/src/log/branches.ts',
+    file: 'packages/core/src/log/session.ts',
     find: 'if (follows && (owner === ROOT || onBranch(branch, owner))) return true',
     replace: 'if (follows) return true',
-    tests: ['packages/core/src/log/branches.test'],
+    tests: ['packages/core/src/log/session.test'],
   },
   {
     name: 'odd-metadata-is-fatal',
@@ -161,18 +161,18 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'parallel-results-fall-off-the-branch',
     law: 'branches',
-    file: 'packages/core/src/log/branches.ts',
+    file: 'packages/core/src/log/session.ts',
     find: 'return kinOf(tree, index).some((kin) => responseStart(tree, kin) <= fork)',
     replace: 'return index < fork',
-    tests: ['packages/core/src/log/branches.test'],
+    tests: ['packages/core/src/log/session.test'],
   },
   {
     name: 'every-fork-is-a-branch',
     law: 'branches',
-    file: 'packages/core/src/log/branches.ts',
+    file: 'packages/core/src/log/session.ts',
     find: 'const follows = parent === ROOT || onBranch(branch, parent)',
     replace: 'const follows = parent === index - 1',
-    tests: ['packages/core/src/log/branches.test'],
+    tests: ['packages/core/src/log/session.test'],
   },
   {
     name: 'cut-between-call-and-answer',

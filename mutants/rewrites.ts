@@ -48,7 +48,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'list-that-was-tried-out-has-no-other-heir',
     law: 'an append stands behind the summary',
-    file: 'packages/core/src/log/append-list.ts',
+    file: 'packages/core/src/log/persistent-collections.ts',
     find: 'return line !== null && other.length <= shared',
     replace: 'return line === this.#line && other.length <= shared',
     tests: [`${TESTS}/two-writers.test`],

@@ -1,13 +1,7 @@
 /** What a call added, as a row of a linear problem: the counts that the estimator's weights are multiplied with. */
 import { type Block, isThinking } from '../../packages/core/src/log/block.ts'
-import { partsOfBlock } from '../../packages/core/src/tokens/estimator.ts'
-import {
-  CHARACTER_CLASSES,
-  COUNTS,
-  countCharacters,
-} from '../../packages/core/src/tokens/estimator-weights.ts'
-import type { ApiCall } from '../../packages/tidemark/src/inspect/estimator-error.ts'
-import { reminderTokens } from '../../packages/tidemark/src/inspect/estimator-error.ts'
+import { CHARACTER_CLASSES, COUNTS, countCharacters, partsOfBlock } from '../../packages/core/src/tokens/estimator.ts'
+import { type ApiCall, reminderTokens } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import type { RecordedSession } from './sessions.ts'
 
 /** Columns behind the counts of characters and runs. */

@@ -135,15 +135,6 @@ export {
 export type { ApiMessage, Payload, Role } from './context/payload.ts'
 export { MISSING_RESULT_TEXT, missingResult, type OpenCall } from './context/tool-pairing.ts'
 export {
-  addTokens,
-  type BilledCall,
-  loggedCall,
-  NO_TOKENS,
-  type PricedCall,
-  type PriceList,
-  priceCall,
-} from './cost/call-cost.ts'
-export {
   addMoney,
   type Money,
   NO_MONEY,
@@ -156,11 +147,18 @@ export {
   ratesFor,
 } from './cost/prices.ts'
 export {
+  addTokens,
   advanceMoney,
+  type BilledCall,
   COMPACTION,
+  loggedCall,
   type MoneyTotals,
   moneyTotals,
+  NO_TOKENS,
   noMoney,
+  type PricedCall,
+  type PriceList,
+  priceCall,
   type SessionMoney,
 } from './cost/session-cost.ts'
 export { closeCall, type OpenedCall, withMoney } from './engine/call-model.ts'
@@ -235,7 +233,6 @@ export { exportMarkdown, markdownPieces } from './history/export-markdown.ts'
 export { type HistoryAnswer, historyTool, runHistory } from './history/history-tool.ts'
 export type { HistorySource } from './history/search.ts'
 export { type BlobReader, restoreRecord, type SpillQuestion, spill } from './history/spill.ts'
-export { List } from './log/append-list.ts'
 export type { Damage, DamageKind } from './log/batch.ts'
 export {
   type Block,
@@ -254,26 +251,16 @@ export {
   type ToolResultBlock,
   type ToolUseBlock,
 } from './log/block.ts'
-export { placeOf, recordAt } from './log/branches.ts'
 export { type Decoded, decodeRecord, LOG_VERSION, newHeader } from './log/decode-record.ts'
 export {
+  arrayText,
+  elementsOf,
   firstNonJson,
   isObject,
   isTooDeep,
   type Json,
   type JsonObject,
   MAX_DEPTH,
-} from './log/json.ts'
-export {
-  createLineReader,
-  type LineReader,
-  type LogEnd,
-  type ReadingOptions,
-  type ReadingStart,
-} from './log/log-reader.ts'
-export {
-  arrayText,
-  elementsOf,
   type Member,
   memberOf,
   membersOf,
@@ -284,7 +271,15 @@ export {
   survives,
   withMember,
   withoutMember,
-} from './log/raw-json.ts'
+} from './log/json.ts'
+export {
+  createLineReader,
+  type LineReader,
+  type LogEnd,
+  type ReadingOptions,
+  type ReadingStart,
+} from './log/log-reader.ts'
+export { List } from './log/persistent-collections.ts'
 export {
   type AssistantMessage,
   type AssistantRecord,
@@ -327,7 +322,7 @@ export {
   type Usage,
   type UserRecord,
 } from './log/record.ts'
-export { emptySession, historyOf, reduce, type Session, sessionOf } from './log/session.ts'
+export { emptySession, historyOf, placeOf, recordAt, reduce, type Session, sessionOf } from './log/session.ts'
 export type { TodoItem } from './log/todo-list.ts'
 export {
   describeToolCall,
@@ -602,42 +597,41 @@ export {
   openAccount,
   type Tally,
 } from './tokens/breakdown.ts'
-export {
-  type Calibration,
-  type Estimate,
-  growthOf,
-  highFactor,
-  type Observation,
-  observe,
-  scaleOf,
-  sizeOf,
-  startCalibration,
-} from './tokens/calibration.ts'
 export { advanceMeter, emptyMeter, growthPerCall, type Meter, readMeter } from './tokens/context-meter.ts'
-export { createEstimator, type Estimator } from './tokens/estimator.ts'
 export {
   type CalibrationStart,
   CHARACTER_CLASSES,
   type CharacterClass,
+  createEstimator,
+  type Estimator,
   type EstimatorWeights,
   evenWeights,
   fixedRule,
   type ImageWeights,
   type TextWeights,
-} from './tokens/estimator-weights.ts'
+} from './tokens/estimator.ts'
 export {
   type BilledPart,
   billedParts,
+  type Calibration,
   type ContextQuestion,
   type ContextTokens,
   contextOf,
   contextTokens,
   countOf,
+  type Estimate,
+  growthOf,
+  highFactor,
   iterationsOf,
   type MeasuredView,
+  type Observation,
+  observe,
   outputOf,
   PRICE_CLASSES,
   type PriceClass,
+  scaleOf,
+  sizeOf,
+  startCalibration,
   type TokensByClass,
 } from './tokens/usage.ts'
 export { pinRecord } from './turn/pin.ts'

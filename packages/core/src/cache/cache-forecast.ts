@@ -4,7 +4,7 @@
  */
 
 import type { View } from '../context/context-view.ts'
-import { List } from '../log/append-list.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { AssistantRecord, Usage } from '../log/record.ts'
 import type { Profile } from '../policy/provider-profile.ts'
 import { type MessageList, messageAt, messageCount } from '../request/block-index.ts'

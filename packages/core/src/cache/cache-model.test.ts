@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { RULES } from '../../test/breaks/rules.ts'
 import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT, tailOf } from '../../test/breaks/talk.ts'
-import { List } from '../log/append-list.ts'
 import type { Block } from '../log/block.ts'
+import { List } from '../log/persistent-collections.ts'
 import {
   type CachedPrefix,
   cacheExpiry,

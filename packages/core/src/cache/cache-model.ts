@@ -6,9 +6,9 @@
  * it what a request should have read.
  */
 
-import type { List } from '../log/append-list.ts'
 import { type Block, isThinking } from '../log/block.ts'
 import { type Json, type JsonObject, jsonBytes } from '../log/json.ts'
+import type { List } from '../log/persistent-collections.ts'
 import type { CacheRules, Profile } from '../policy/provider-profile.ts'
 import {
   blocksIn,

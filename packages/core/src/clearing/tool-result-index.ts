@@ -1,9 +1,8 @@
 /** What the register holds: every tool call and result of the view, with what clearing must know of each. */
 
 import type { Entry } from '../context/entry.ts'
-import { List } from '../log/append-list.ts'
 import type { ToolResultBlock } from '../log/block.ts'
-import { IndexMap, Trie } from '../log/persistent-map.ts'
+import { IndexMap, List, Trie } from '../log/persistent-collections.ts'
 import { isUnchangedNotice, type LargeInput, resultText, type ToolCallFacts } from '../log/tool-calls.ts'
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'

@@ -12,7 +12,7 @@ import {
   type ToolResultBlock,
   type ToolUseBlock,
 } from '../log/block.ts'
-import { Trie } from '../log/persistent-map.ts'
+import { Trie } from '../log/persistent-collections.ts'
 import {
   type AssistantRecord,
   type AttachmentRecord,

@@ -1,10 +1,9 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { registerRules } from '../clearing/tool-result-index.ts'
-import { List } from '../log/append-list.ts'
+import { List } from '../log/persistent-collections.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createEstimator } from '../tokens/estimator.ts'
-import { fixedRule } from '../tokens/estimator-weights.ts'
+import { createEstimator, fixedRule } from '../tokens/estimator.ts'
 import { releasedBy } from './commit.ts'
 
 describe('what left the view', () => {

@@ -6,7 +6,7 @@ import { type RewriteRefused, refused } from '../engine/events.ts'
 import type { Room, TurnHost } from '../engine/host.ts'
 import { contextNow, type Known, measureNow } from '../engine/measure-context.ts'
 import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
-import type { List } from '../log/append-list.ts'
+import type { List } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
 import {
   type CompactionOutlook,
@@ -18,9 +18,8 @@ import type { CompactPolicy } from '../policy/policy.ts'
 import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { chooseSpan, type Span } from '../summary/select-span.ts'
 import type { CompactForm } from '../summary/summary-prompt.ts'
-import { scaleOf } from '../tokens/calibration.ts'
 import { growthPerCall } from '../tokens/context-meter.ts'
-import type { ContextTokens } from '../tokens/usage.ts'
+import { type ContextTokens, scaleOf } from '../tokens/usage.ts'
 
 export interface CompactAsked {
   readonly trigger: CompactTrigger

@@ -12,9 +12,9 @@ import type { FailureKind, Reply, ReplyEvent, ReplyFailed } from '../engine/repl
 import type { SessionState } from '../engine/session-state.ts'
 import type { TurnRun } from '../engine/session-writer.ts'
 import { forkRead, forkRequest, plainRequest, type SideCall, sideCall } from '../engine/side-call.ts'
-import { List } from '../log/append-list.ts'
 import { blocksOf } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { CompactPolicy } from '../policy/policy.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import { countMessages, type MessageList } from '../request/block-index.ts'
@@ -31,7 +31,7 @@ import type {
   LocalAsk,
 } from '../summary/attempt.ts'
 import type { Summariser } from '../summary/summary-input.ts'
-import { sizeOf } from '../tokens/calibration.ts'
+import { sizeOf } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
 const COMPACT_SOURCE = 'compact'

@@ -6,9 +6,8 @@
  * folded anew; law 1 says that both ways agree after every record.
  */
 
-import { List } from '../log/append-list.ts'
 import type { Damage, DamageKind } from '../log/batch.ts'
-import { placeOf, ROOT, recordAt } from '../log/branches.ts'
+import { List } from '../log/persistent-collections.ts'
 import {
   CACHE_EDITS_DROPPED,
   type CompactBoundary,
@@ -22,7 +21,7 @@ import {
   type PreservedSegment,
   type SystemRecord,
 } from '../log/record.ts'
-import type { Session } from '../log/session.ts'
+import { placeOf, ROOT, recordAt, type Session } from '../log/session.ts'
 import { clearEntries, type Entry, withoutEdits, withoutThinking } from './entry.ts'
 
 /** A compaction or clearing that stands, with what it replaced: to undo it is to look that up. */

@@ -2,8 +2,9 @@
  * Where a conversation may be cut: never between the records of one response, nor between a call and its
  * result. What lies between two neighbouring cuts is a round.
  */
-import { List } from '../log/append-list.ts'
+
 import { blocksOf, isServerToolResult, isServerToolUse, isToolResult, isToolUse } from '../log/block.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { flatten, waitingIds } from './flatten.ts'
 

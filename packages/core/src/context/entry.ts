@@ -1,8 +1,8 @@
 /** One line of the view: a record, and what of it has been cleared. */
 
-import { List } from '../log/append-list.ts'
 import { type Block, blocksOf, isBlock, isCacheEdits, isMedia, isText, isToolResult } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { ClearedInput, KnownRecord, MicrocompactMetadata } from '../log/record.ts'
 
 export interface Entry {

@@ -5,7 +5,6 @@
  * the messages since are worked out anew at each step, so a step costs what it added.
  */
 
-import { List } from '../log/append-list.ts'
 import {
   type Block,
   isBlankText,
@@ -15,7 +14,7 @@ import {
   isText,
   isToolResult,
 } from '../log/block.ts'
-import { IndexMap } from '../log/persistent-map.ts'
+import { IndexMap, List } from '../log/persistent-collections.ts'
 import type { KnownRecord, UserRecord } from '../log/record.ts'
 import type { View } from './context-view.ts'
 import type { Entry } from './entry.ts'

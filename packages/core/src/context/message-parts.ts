@@ -1,8 +1,8 @@
 /** What one entry of the view brings to a message: its blocks, less what was cleared. */
 
-import { List } from '../log/append-list.ts'
 import { type Block, blocksOf, isBlankText, isThinking, isToolResult, isToolUse } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import {
   type Attachment,
   type AttachmentRecord,

@@ -7,7 +7,6 @@
  * a server's until anything but tool results follows it. A call that repeats an earlier id never waits.
  */
 
-import { List } from '../log/append-list.ts'
 import {
   isServerToolResult,
   isServerToolUse,
@@ -15,6 +14,7 @@ import {
   isToolUse,
   type ToolResultBlock,
 } from '../log/block.ts'
+import { List } from '../log/persistent-collections.ts'
 import {
   type Draft,
   isEmpty,

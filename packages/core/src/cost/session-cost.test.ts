@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { List } from '../log/append-list.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { SessionRecord } from '../log/record.ts'
-import type { PriceList } from './call-cost.ts'
-import { advanceMoney, moneyTotals, noMoney } from './session-cost.ts'
+import { advanceMoney, moneyTotals, noMoney, type PriceList } from './session-cost.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
 const prices: PriceList = (model) => (model === 'known' ? PRICES : null)

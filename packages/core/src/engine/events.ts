@@ -4,8 +4,7 @@ import type { Forecast } from '../cache/cache-forecast.ts'
 import type { CacheOutcome } from '../cache/cache-monitor.ts'
 import type { ClearProposal } from '../clearing/select-results.ts'
 import type { OpenCall } from '../context/tool-pairing.ts'
-import type { PricedCall } from '../cost/call-cost.ts'
-import type { MoneyTotals } from '../cost/session-cost.ts'
+import type { MoneyTotals, PricedCall } from '../cost/session-cost.ts'
 import type { ToolResultBlock, ToolUseBlock } from '../log/block.ts'
 import type {
   ClearWay,

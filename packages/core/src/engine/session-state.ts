@@ -15,7 +15,6 @@ import { partsOf } from '../context/message-parts.ts'
 import type { SessionMoney } from '../cost/session-cost.ts'
 import type { Damage } from '../log/batch.ts'
 import { isThinking } from '../log/block.ts'
-import { ROOT } from '../log/branches.ts'
 import {
   isCompactBoundary,
   isKnown,
@@ -26,7 +25,7 @@ import {
   SYNTHETIC_MODEL,
   type SystemRecord,
 } from '../log/record.ts'
-import { emptySession, reduce, type Session } from '../log/session.ts'
+import { emptySession, ROOT, reduce, type Session } from '../log/session.ts'
 import type { CompactionOutlook } from '../planner/plan-input.ts'
 import type { AutoPolicy } from '../policy/policy.ts'
 import type { Profile } from '../policy/provider-profile.ts'

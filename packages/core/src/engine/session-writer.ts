@@ -1,6 +1,5 @@
 /** A turn under way: the session as it grows, and how records come into it. */
 
-import { ROOT, recordAt } from '../log/branches.ts'
 import type {
   AssistantRecord,
   AttachmentRecord,
@@ -9,6 +8,7 @@ import type {
   SystemRecord,
   UserRecord,
 } from '../log/record.ts'
+import { ROOT, recordAt } from '../log/session.ts'
 import type { Halt, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { NewRecord, Signal } from './ports.ts'

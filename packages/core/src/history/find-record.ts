@@ -11,9 +11,8 @@ import {
   isToolUse,
   type ToolResultBlock,
 } from '../log/block.ts'
-import { placeOf, recordAt } from '../log/branches.ts'
 import { isKnown, type KnownRecord, type SessionRecord, type Spilled } from '../log/record.ts'
-import type { Session } from '../log/session.ts'
+import { placeOf, recordAt, type Session } from '../log/session.ts'
 import { type BlobReader, blockIn, restoreRecord, restoreResult, spilledOf, textOfBlob } from './spill.ts'
 
 export interface Found {

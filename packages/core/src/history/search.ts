@@ -1,10 +1,9 @@
 /** Searches the conversation, newest first, or one text, line by line; lists ranges of records. Work is bounded. */
 
 import type { Block } from '../log/block.ts'
-import { placeOf, recordAt } from '../log/branches.ts'
 import { isObject } from '../log/json.ts'
 import { isKnown, type SessionRecord } from '../log/record.ts'
-import type { Session } from '../log/session.ts'
+import { placeOf, recordAt, type Session } from '../log/session.ts'
 import type { HistoryPolicy } from '../policy/policy.ts'
 import { headWithin, type Measure } from '../summary/truncate-text.ts'
 import { type Found, recordBody, recordHeading, wholeRecord } from './find-record.ts'

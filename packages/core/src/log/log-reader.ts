@@ -18,8 +18,7 @@ import {
   upcastLine,
   versionOf,
 } from './decode-record.ts'
-import { isObject, isTooDeep, MAX_DEPTH } from './json.ts'
-import { rawBlocksIn } from './raw-json.ts'
+import { isObject, isTooDeep, MAX_DEPTH, rawBlocksIn } from './json.ts'
 import type { SessionRecord } from './record.ts'
 
 export interface LineReader {

@@ -9,9 +9,8 @@ import type { ScaledPolicy } from '../policy/limits.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Profile, ThinkingMode } from '../policy/provider-profile.ts'
 import type { Switches } from '../policy/switches.ts'
-import type { Calibration } from '../tokens/calibration.ts'
 import { type Meter, readMeter } from '../tokens/context-meter.ts'
-import type { ContextTokens } from '../tokens/usage.ts'
+import type { Calibration, ContextTokens } from '../tokens/usage.ts'
 
 /**
  * Where in a turn the plan is made. `prompt`: the person has just spoken. `call`: before another request of the

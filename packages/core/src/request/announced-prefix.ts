@@ -9,11 +9,9 @@
 import type { View } from '../context/context-view.ts'
 import type { Entry } from '../context/entry.ts'
 import { isShown } from '../context/message-parts.ts'
-import { List } from '../log/append-list.ts'
 import { blocksOf } from '../log/block.ts'
-import { recordAt } from '../log/branches.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
-import { Trie } from '../log/persistent-map.ts'
+import { List, Trie } from '../log/persistent-collections.ts'
 import {
   type Delta,
   type Epoch,
@@ -23,7 +21,7 @@ import {
   type KnownRecord,
   type UserRecord,
 } from '../log/record.ts'
-import type { Session } from '../log/session.ts'
+import { recordAt, type Session } from '../log/session.ts'
 
 /** Types of the attachments that announce a delta. Tools that the provider can add itself come as a user record. */
 export const SECTION_DELTA = 'section_delta'

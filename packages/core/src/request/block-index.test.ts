@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { longTalk, rounded, TEXT } from '../../test/breaks/talk.ts'
 import type { FlatMessage } from '../context/message-parts.ts'
 import type { ApiMessage } from '../context/payload.ts'
-import { List } from '../log/append-list.ts'
 import type { Block } from '../log/block.ts'
+import { List } from '../log/persistent-collections.ts'
 import { firstDifference, type MessageList } from './block-index.ts'
 
 function sent(...messages: readonly (ApiMessage | FlatMessage)[]): MessageList {

@@ -5,9 +5,9 @@
 
 import type { FlatMessage } from '../context/message-parts.ts'
 import type { Role } from '../context/payload.ts'
-import { List } from '../log/append-list.ts'
 import { type Block, blocksOf, isThinking } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import { goesBeyondResults } from '../log/record.ts'
 
 /** Messages by reference: `frozen` ones never change, `tail` is what would be sent behind them now. */

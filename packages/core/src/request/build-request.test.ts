@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { FlatMessage } from '../context/message-parts.ts'
-import { List } from '../log/append-list.ts'
 import type { Block } from '../log/block.ts'
+import { List } from '../log/persistent-collections.ts'
 import { stripMarkers, stripMessage, type Unmarked } from './build-request.ts'
 
 const MARK = { cache_control: { type: 'ephemeral' } }

@@ -5,9 +5,9 @@
 
 import type { FlatMessage } from '../context/message-parts.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
-import { List } from '../log/append-list.ts'
 import { type Block, isToolResult } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { MarkersPolicy } from '../policy/policy.ts'
 import type { Profile } from '../policy/provider-profile.ts'
 import type { Finding } from '../validate/finding.ts'

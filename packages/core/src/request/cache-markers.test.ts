@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { List } from '../log/append-list.ts'
+import { List } from '../log/persistent-collections.ts'
 import { type CallPlaces, type EdgeQuestion, holdEdge, NO_EDGE } from './cache-markers.ts'
 
 function flatWith(...ids: readonly string[]): CallPlaces {

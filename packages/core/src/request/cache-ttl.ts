@@ -5,9 +5,8 @@
  */
 
 import type { Rates } from '../cost/prices.ts'
-import { recordAt } from '../log/branches.ts'
 import { type EpochTtl, isKnown, type KnownRecord, SYNTHETIC_MODEL } from '../log/record.ts'
-import type { Session } from '../log/session.ts'
+import { recordAt, type Session } from '../log/session.ts'
 import type { CachePolicy } from '../policy/policy.ts'
 import type { CacheRules, CacheTtl } from '../policy/provider-profile.ts'
 import type { Switches, SwitchName } from '../policy/switches.ts'

@@ -5,10 +5,10 @@
 
 import { isMediaPlace, mediaPlaceholder } from '../context/entry.ts'
 import type { FlatMessage } from '../context/message-parts.ts'
-import { List } from '../log/append-list.ts'
 import { type Block, isBlock, isToolResult } from '../log/block.ts'
 import { imageSize } from '../log/image-size.ts'
 import { isObject, type JsonObject, jsonBytes } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { RequestPolicy } from '../policy/policy.ts'
 import type { Profile, SizeRules } from '../policy/provider-profile.ts'
 import { blocksIn, type MessageList, messageAt } from './block-index.ts'

@@ -6,8 +6,8 @@
 
 import type { Entry } from '../context/entry.ts'
 import { isShown, textOfAttachment } from '../context/message-parts.ts'
-import { List } from '../log/append-list.ts'
 import { isObject } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { Attachment, AttachmentRecord } from '../log/record.ts'
 import type { Session } from '../log/session.ts'
 import type { Budgets } from '../policy/limits.ts'

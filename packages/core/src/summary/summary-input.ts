@@ -5,7 +5,6 @@ import type { Entry } from '../context/entry.ts'
 import { flatMessagesOf, flatten } from '../context/flatten.ts'
 import { type FlatMessage, isShown, partsOf } from '../context/message-parts.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
-import { List } from '../log/append-list.ts'
 import {
   type Block,
   blocksOf,
@@ -20,6 +19,7 @@ import {
   isToolUse,
 } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import { type AttachmentRecord, isCompactBoundary, type KnownRecord, type RawBlock } from '../log/record.ts'
 import type { HeadDropPolicy } from '../policy/policy.ts'
 import type { Profile } from '../policy/provider-profile.ts'

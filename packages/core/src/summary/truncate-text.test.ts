@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createEstimator } from '../tokens/estimator.ts'
-import { fixedRule } from '../tokens/estimator-weights.ts'
+import { createEstimator, fixedRule } from '../tokens/estimator.ts'
 import { headWithin, tailWithin } from './truncate-text.ts'
 
 const words = (text: string): number => text.split(/\s+/).filter((word) => word !== '').length

@@ -1,8 +1,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
-import { type AccountingRules, duplicateReads, openAccount } from './breakdown.ts'
-import { accountingMetrics } from './metrics.ts'
+import { type AccountingRules, accountingMetrics, duplicateReads, openAccount } from './breakdown.ts'
 
 /** Ten tokens a block, so that sums can be read off. */
 const rules: AccountingRules = { estimate: () => 10, readTools: ['Read'] }

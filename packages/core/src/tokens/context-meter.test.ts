@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
-import { scaleOf } from './calibration.ts'
+import { scaleOf } from './usage.ts'
 
 /** What the session has taught once so many tokens have come in and the context has grown by so many. */
 function taught(way: 'cached' | null, grown: number): number {

@@ -5,12 +5,21 @@
 
 import type { Entry } from '../context/entry.ts'
 import { entryEndsTurn } from '../context/message-parts.ts'
-import { List } from '../log/append-list.ts'
+import { List } from '../log/persistent-collections.ts'
 import { type AssistantRecord, isMicrocompactBoundary, SYNTHETIC_MODEL } from '../log/record.ts'
 import type { EstimatePolicy } from '../policy/policy.ts'
-import { type Calibration, growthOf, observe, sizeOf, startCalibration } from './calibration.ts'
 import type { Estimator } from './estimator.ts'
-import { type ContextTokens, contextOf, type MeasuredView, outputOf } from './usage.ts'
+import {
+  type Calibration,
+  type ContextTokens,
+  contextOf,
+  growthOf,
+  type MeasuredView,
+  observe,
+  outputOf,
+  sizeOf,
+  startCalibration,
+} from './usage.ts'
 
 export interface Meter {
   readonly estimator: Estimator

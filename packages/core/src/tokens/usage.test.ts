@@ -3,10 +3,15 @@ import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { type AssistantRecord, SYNTHETIC_MODEL, type Usage } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { startCalibration } from './calibration.ts'
-import { createEstimator } from './estimator.ts'
-import { fixedRule } from './estimator-weights.ts'
-import { type ContextQuestion, type ContextTokens, contextOf, contextTokens, outputOf } from './usage.ts'
+import { createEstimator, fixedRule } from './estimator.ts'
+import {
+  type ContextQuestion,
+  type ContextTokens,
+  contextOf,
+  contextTokens,
+  outputOf,
+  startCalibration,
+} from './usage.ts'
 
 const policy = DEFAULT_POLICY.estimate
 const estimator = createEstimator(fixedRule(policy))

@@ -2,7 +2,7 @@
 
 import { type RewriteRefused, refused, type TurnEvent } from '../engine/events.ts'
 import { append, type TurnRun } from '../engine/session-writer.ts'
-import { placeOf } from '../log/branches.ts'
+import { placeOf } from '../log/session.ts'
 
 /** `note`: a sentence for the person, where the pin keeps nothing as things are. */
 type Pinning = { readonly ok: true; readonly note?: string } | RewriteRefused

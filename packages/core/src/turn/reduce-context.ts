@@ -12,7 +12,7 @@ import { contextNow, planNow } from '../engine/measure-context.ts'
 import { append, type TurnRun, type Unlinked } from '../engine/session-writer.ts'
 import type { Plan } from '../planner/plan.ts'
 import type { Moment } from '../planner/plan-input.ts'
-import { scaleOf } from '../tokens/calibration.ts'
+import { scaleOf } from '../tokens/usage.ts'
 
 export async function* makeRoom(run: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Halt | null> {
   const { room } = run.host

@@ -13,8 +13,8 @@ import {
   trial,
   type Unlinked,
 } from '../engine/session-writer.ts'
-import { recordAt } from '../log/branches.ts'
 import { isAct } from '../log/record.ts'
+import { recordAt } from '../log/session.ts'
 
 export interface UndoAsked {
   /** Of the act's boundary; the newest act unless given. */

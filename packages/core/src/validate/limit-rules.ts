@@ -1,10 +1,10 @@
 /** Cache markers, each as it is met and all of them in order at the end; and how much a request may be. */
 
 import type { ApiMessage } from '../context/payload.ts'
-import { List } from '../log/append-list.ts'
 import { type Block, isBlankText, isBlock } from '../log/block.ts'
 import { imageSize } from '../log/image-size.ts'
 import { isObject, type Json, jsonBytes } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import { type Fields, isAbsent, listIn, type ReadMessage, type Rules } from './finding.ts'
 import { isTurnScoped } from './role-rules.ts'

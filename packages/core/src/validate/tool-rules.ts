@@ -4,7 +4,7 @@
  */
 import { type Block, isServerToolResult, isServerToolUse, isToolResult, isToolUse } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import { Trie } from '../log/persistent-map.ts'
+import { Trie } from '../log/persistent-collections.ts'
 import { type Fields, isAbsent, listIn, type ReadBlock, type ReadMessage, type Rules } from './finding.ts'
 import { thinkingMode } from './thinking-rules.ts'
 

@@ -9,8 +9,8 @@
 import type { Flat } from '../context/flatten.ts'
 import type { FlatMessage } from '../context/message-parts.ts'
 import type { Payload } from '../context/payload.ts'
-import { List } from '../log/append-list.ts'
 import { isObject } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { Profile } from '../policy/provider-profile.ts'
 import { createReport, type Fields, type Finding, readMessage } from './finding.ts'
 import {

@@ -2,8 +2,8 @@
 import type { Difference, Reason } from '../../src/cache/cache-break.ts'
 import type { SentParameters, SentPiece, SentRequest } from '../../src/cache/sent-request.ts'
 import type { FlatMessage } from '../../src/context/message-parts.ts'
-import { List } from '../../src/log/append-list.ts'
 import { type Block, blocksOf } from '../../src/log/block.ts'
+import { List } from '../../src/log/persistent-collections.ts'
 import type { ProviderCache, ProviderCacheOptions } from '../provider-cache.ts'
 import { type Lifetime, ONE_HOUR } from './talk.ts'
 

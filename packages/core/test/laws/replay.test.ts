@@ -16,7 +16,7 @@ import {
   type View,
   viewOf,
 } from '../../src/index.ts'
-import { branchOf } from '../../src/log/branches.ts'
+import { branchOf } from '../../src/log/session.ts'
 import { sessions } from './sessions.ts'
 
 const shown = (view: View) => ({

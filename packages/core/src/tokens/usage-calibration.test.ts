@@ -10,7 +10,7 @@ import {
   scaleOf,
   sizeOf,
   startCalibration,
-} from './calibration.ts'
+} from './usage.ts'
 
 const policy = DEFAULT_POLICY.estimate
 const START = startCalibration({ scale: 1, offset: 0, weight: 10_000 })

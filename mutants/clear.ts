@@ -144,8 +144,8 @@ export const mutants: readonly Mutant[] = [
     name: 'meter-trusts-a-figure-from-before',
     law: 'law 11',
     file: 'packages/core/src/tokens/context-meter.ts',
-    find: 'if (isOther) return',
-    replace: 'if (context === 0) return',
+    find: 'if (context === 0 || run.isOld || answer.entry.index <= meter.rewrittenAt) {',
+    replace: 'if (context === 0) {',
     tests: [`${LAWS}/meter`],
   },
   {

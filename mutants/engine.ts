@@ -35,8 +35,8 @@ export const mutants: readonly Mutant[] = [
     name: 'undo-leaves-thinking-of-the-compacted-view',
     law: 'takes the thinking from what was said behind it',
     file: 'packages/core/src/context/context-view.ts',
-    find: 'withoutThinking(come, record.clearedThinking)',
-    replace: 'withoutThinking(come, [])',
+    find: 'withoutThinking(later, record.clearedThinking)',
+    replace: 'withoutThinking(later, [])',
     tests: [`${TESTS}/draft-undo`],
   },
   {

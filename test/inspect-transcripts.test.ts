@@ -5,14 +5,16 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import {
+  advanceMeter,
   contextOf,
-  contextTokens,
   createEstimator,
   DEFAULT_POLICY,
+  emptyMeter,
   emptySession,
   fixedRule,
   isAct,
   isKnown,
+  readMeter,
   reduce,
   type SessionRecord,
   SYNTHETIC_MODEL,
@@ -183,13 +185,12 @@ const estimator = createEstimator(fixedRule(estimate))
 const calibration = startCalibration(estimator.weights.start)
 
 function measure(view: View) {
-  return contextTokens({
-    view,
-    estimator,
+  return readMeter(advanceMeter(emptyMeter(estimator), view), {
     calibration,
     policy: estimate,
     stripsThinking: false,
     prefix: () => 0,
+    deleted: 0,
   })
 }
 

@@ -1,6 +1,11 @@
 /** What a call added, as a row of a linear problem: the counts that the estimator's weights are multiplied with. */
 import { type Block, isThinking } from '../../packages/core/src/log/block.ts'
-import { CHARACTER_CLASSES, COUNTS, countCharacters, partsOfBlock } from '../../packages/core/src/tokens/estimator.ts'
+import {
+  CHARACTER_CLASSES,
+  COUNTS,
+  countCharacters,
+  partsOfBlock,
+} from '../../packages/core/src/tokens/estimator.ts'
 import { type ApiCall, reminderTokens } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import type { RecordedSession } from './sessions.ts'
 
@@ -49,7 +54,9 @@ function isPlain(call: ApiCall, { stripsThinking }: RowOptions): boolean {
 }
 
 function hasMedia(blocks: readonly Block[]): boolean {
-  return blocks.some((block) => partsOfBlock(block, 'fields').inner.length > 0 || block.type === 'image')
+  return blocks.some(
+    (block) => partsOfBlock(block, 'fields').nestedBlocks.length > 0 || block.type === 'image',
+  )
 }
 
 function featuresOf(call: ApiCall, reminder: number): Float64Array {
@@ -61,7 +68,7 @@ function featuresOf(call: ApiCall, reminder: number): Float64Array {
     const parts = partsOfBlock(block, 'fields')
     add('field', parts.fields)
     if (isThinking(block)) {
-      add('cipher', parts.cipher)
+      add('cipher', parts.signatureLength)
       add('thinking', 1)
       continue
     }

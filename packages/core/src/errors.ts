@@ -1,7 +1,4 @@
-/**
- * Misuse and broken I/O. Expected outcomes (a refused append, a damaged line, a compaction that cannot
- * help) are values, never this. `code` is stable; `message` says what was expected and what to do.
- */
+/** Every code of a `TidemarkError`. Codes are stable. */
 type TidemarkErrorCode =
   | 'bad-blob'
   | 'bad-home'
@@ -17,10 +14,14 @@ type TidemarkErrorCode =
   | 'newer-format'
   | 'not-a-session'
 
+/**
+ * Thrown for misuse and failed I/O. Expected outcomes (a refused append, a damaged line, a compaction that frees
+ * nothing) are return values instead. `message` says what was expected and what to do.
+ */
 export class TidemarkError extends Error {
   override readonly name = 'TidemarkError'
   readonly code: TidemarkErrorCode
-  /** Extra facts a program can act on: the path of a bad field, the owner of a lock, the minimum allowed. */
+  /** Data a program can act on: the path of a bad field, the owner of a lock, the minimum allowed. */
   readonly details: Readonly<Record<string, unknown>>
 
   constructor(

@@ -115,8 +115,10 @@ export {
 } from './context/context-view.ts'
 export { cutAtOrBefore, legalCuts, roundsOf } from './context/cut-points.ts'
 export type { Cleared, Entry } from './context/entry.ts'
+export { entryEndsTurn, isShown, partsOf } from './context/entry.ts'
 export {
   type Flat,
+  type FlatMessage,
   flatMessagesOf,
   flatten,
   messagesOf,
@@ -124,16 +126,14 @@ export {
   repairsOf,
   settlingRecord,
 } from './context/flatten.ts'
+export type { ApiMessage, Payload, Role } from './context/payload.ts'
 export {
-  entryEndsTurn,
-  type FlatMessage,
-  isShown,
-  partsOf,
+  MISSING_RESULT_TEXT,
+  missingResult,
+  type OpenCall,
   type Repair,
   type RepairKind,
-} from './context/message-parts.ts'
-export type { ApiMessage, Payload, Role } from './context/payload.ts'
-export { MISSING_RESULT_TEXT, missingResult, type OpenCall } from './context/tool-pairing.ts'
+} from './context/tool-pairing.ts'
 export {
   addMoney,
   type Money,
@@ -597,7 +597,13 @@ export {
   openAccount,
   type Tally,
 } from './tokens/breakdown.ts'
-export { advanceMeter, emptyMeter, growthPerCall, type Meter, readMeter } from './tokens/context-meter.ts'
+export {
+  advanceMeter,
+  emptyMeter,
+  growthPerCall,
+  type Meter,
+  readMeter,
+} from './tokens/context-meter.ts'
 export {
   type CalibrationStart,
   CHARACTER_CLASSES,
@@ -614,16 +620,13 @@ export {
   type BilledPart,
   billedParts,
   type Calibration,
-  type ContextQuestion,
   type ContextTokens,
   contextOf,
-  contextTokens,
   countOf,
   type Estimate,
   growthOf,
   highFactor,
   iterationsOf,
-  type MeasuredView,
   type Observation,
   observe,
   outputOf,

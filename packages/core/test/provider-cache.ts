@@ -5,8 +5,9 @@
  * a request that break detection compares.
  */
 import type { SentRequest } from '../src/cache/sent-request.ts'
-import type { Payload, Usage } from '../src/index.ts'
+import type { Payload } from '../src/context/payload.ts'
 import { blocksOf } from '../src/log/block.ts'
+import type { Usage } from '../src/log/record.ts'
 
 export interface ProviderCacheOptions {
   /** Tokens that a prefix must have to be cached. */

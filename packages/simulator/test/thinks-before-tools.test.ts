@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createCoder, createSimulator } from '../src/index.ts'
+import { createCoder } from '../src/scripts/coder.ts'
+import { createSimulator } from '../src/server/simulator.ts'
 
 describe('thinking with a budget', () => {
   it('comes before a tool call even if the script has none, so that the reply can be sent back', async () => {

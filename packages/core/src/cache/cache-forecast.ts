@@ -10,7 +10,8 @@ import type { Profile } from '../policy/provider-profile.ts'
 import { type MessageList, messageAt, messageCount } from '../request/block-index.ts'
 import { type AssembledRequest, type AssembleQuestion, assembleRequest } from '../request/build-request.ts'
 import type { CallPlaces } from '../request/cache-markers.ts'
-import { anchorOf, contextOf } from '../tokens/usage.ts'
+import { findMeasuredResponse } from '../tokens/context-meter.ts'
+import { contextOf } from '../tokens/usage.ts'
 import { toCacheFigures } from './cache-break.ts'
 import {
   type CacheableRequest,
@@ -344,7 +345,7 @@ interface Measured {
 
 /** The newest record of the newest response that measured the present context: its figures are final. */
 function newestMeasured(view: View): Measured | null {
-  const anchor = anchorOf(view)
+  const anchor = findMeasuredResponse(view)
   if (anchor === null) return null
   const { entries } = view
   for (let place = entries.length - 1; place >= anchor.first; place -= 1) {

@@ -181,9 +181,9 @@ function thinkingTokens(counted: Counted): number {
   for (let index = findMessage(counted, end.prompt + 1); index < messageCount(messages); index += 1) {
     const message = messageAt(messages, index)
     for (const block of message === undefined ? [] : blocksIn(message).filter(isThinking)) {
-      const { texts, cipher } = partsOfBlock(block, 'json')
+      const { texts, signatureLength } = partsOfBlock(block, 'json')
       const characters = texts.reduce((sum, text) => sum + text.length, 0)
-      tokens += Math.max(characters / CHARACTERS_PER_TOKEN, cipher / CIPHER_CHARACTERS_PER_TOKEN)
+      tokens += Math.max(characters / CHARACTERS_PER_TOKEN, signatureLength / CIPHER_CHARACTERS_PER_TOKEN)
     }
   }
   return Math.ceil(tokens)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { longTalk, requestOf } from '../../test/breaks/talk.ts'
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
 import { List } from '../log/persistent-collections.ts'
 import { type Counted, countMessages, firstDifference } from '../request/block-index.ts'

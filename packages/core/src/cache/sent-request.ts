@@ -3,7 +3,7 @@
  * parameters, markers. Parts are shared by reference between requests and are never changed.
  */
 
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import { isObject, type Json, type JsonObject } from '../log/json.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import { type BlockPosition, blocksIn, type MessageList, messageAt } from '../request/block-index.ts'

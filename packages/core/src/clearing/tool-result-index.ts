@@ -2,7 +2,7 @@
 
 import type { Entry } from '../context/entry.ts'
 import type { ToolResultBlock } from '../log/block.ts'
-import { IndexMap, List, Trie } from '../log/persistent-collections.ts'
+import { List, Trie } from '../log/persistent-collections.ts'
 import { isUnchangedNotice, type LargeInput, resultText, type ToolCallFacts } from '../log/tool-calls.ts'
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -13,9 +13,9 @@ export interface Register {
   readonly entries: List<Entry>
   readonly calls: List<ToolCall>
   /** From the id of a call to its place in `calls`, and to that of its result in `results`. */
-  readonly callPlaces: IndexMap
+  readonly callPlaces: Trie<number>
   readonly results: List<ToolResult>
-  readonly resultPlaces: IndexMap
+  readonly resultPlaces: Trie<number>
   /** Index among the results of the first that is clearable and shown; null where none is. */
   readonly firstActive: number | null
   /** In the order in which they began. */
@@ -66,9 +66,9 @@ export function emptyRegister(rules: RegisterRules): Register {
     rules,
     entries: List.of(),
     calls: List.of(),
-    callPlaces: IndexMap.empty(),
+    callPlaces: Trie.empty(),
     results: List.of(),
-    resultPlaces: IndexMap.empty(),
+    resultPlaces: Trie.empty(),
     firstActive: null,
     responses: List.of(),
     supersession: NOTHING_SUPERSEDED,

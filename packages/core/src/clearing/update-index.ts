@@ -2,7 +2,7 @@
 
 import type { View } from '../context/context-view.ts'
 import type { Entry } from '../context/entry.ts'
-import { entryEndsTurn, isShown } from '../context/message-parts.ts'
+import { entryEndsTurn, isShown } from '../context/entry.ts'
 import {
   type Block,
   blocksOf,

@@ -2,7 +2,7 @@
 
 import type { View } from '../context/context-view.ts'
 import type { Entry } from '../context/entry.ts'
-import { isShown } from '../context/message-parts.ts'
+import { isShown } from '../context/entry.ts'
 import type { SummaryUsage } from '../engine/events.ts'
 import type { Room, WrittenSummary } from '../engine/host.ts'
 import type { Ids, NewRecord } from '../engine/ports.ts'

@@ -3,7 +3,7 @@
  * what then still does not fit, and how small a summary would have to be, is said.
  */
 
-import { isShown } from '../context/message-parts.ts'
+import { isShown } from '../context/entry.ts'
 import {
   type FloorItem,
   NO_SUMMARY_USAGE,

@@ -1,8 +1,8 @@
 /** One ask of the chain, put to a model: a fork, a call of its own, or the provider's own summary. */
 
 import { cacheExpiry, NO_LINEAGE } from '../cache/cache-model.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import { flatMessagesOf } from '../context/flatten.ts'
-import type { FlatMessage } from '../context/message-parts.ts'
 import type { Payload } from '../context/payload.ts'
 import type { Halt, TurnEvent } from '../engine/events.ts'
 import type { Room, TurnHost } from '../engine/host.ts'

@@ -1,11 +1,10 @@
 /**
- * The view: the list the model will see next. From the last standing compaction on, with what it kept put
- * back in its place and clearings applied; nothing else.
+ * The context: the entries the model sees next. It starts at the last standing compaction, with the records that the
+ * compaction kept back in place and clearings applied. Without a compaction it is every record of the branch.
  *
- * It is folded along the branch and kept up to date (`advance`). A rewind changes the branch, and then it is
- * folded anew; law 1 says that both ways agree after every record.
+ * It is updated record by record (`updateContextView`) and rebuilt only when a rewind changes the branch. Both ways
+ * give the same context after every record (law 1).
  */
-
 import type { Damage, DamageKind } from '../log/batch.ts'
 import { List } from '../log/persistent-collections.ts'
 import {
@@ -24,58 +23,72 @@ import {
 import { placeOf, ROOT, recordAt, type Session } from '../log/session.ts'
 import { clearEntries, type Entry, withoutEdits, withoutThinking } from './entry.ts'
 
-/** A compaction or clearing that stands, with what it replaced: to undo it is to look that up. */
+/** A compaction or clearing that stands, with the entries it replaced: undo restores them. */
 export interface Act {
   readonly kind: 'compact' | 'clear'
+  /** uuid of its boundary. */
   readonly uuid: string
-  /** Place of its boundary along the branch. */
+  /** Position of its boundary along the branch. */
   readonly position: number
-  /** Records of this batch are the act's own and go when it is undone. */
+  /** Records of this batch were written by the rewrite and leave the context when it is undone. */
   readonly batch: string | null
   readonly summary: string | null
   readonly before: List<Entry>
 }
 
 export interface View {
-  /** The branch as far as it has been taken in. */
+  /** The part of the branch processed so far. */
   readonly branch: List<number>
   readonly entries: List<Entry>
-  /** Standing acts, oldest first. Only the last can be undone. */
+  /** Standing rewrites, oldest first. Only the last can be undone. */
   readonly acts: readonly Act[]
   readonly undone: readonly Act[]
-  /** A compaction whose summary has not come: until it does the view is as before. */
+  /** A compaction whose summary has not been read yet; until then the context is unchanged. */
   readonly pending: Act | null
-  /** Kept records that wait for the record they stand behind. */
+  /** Kept records waiting for the record they follow. */
   readonly anchored: readonly Anchored[]
-  /** Index of the record that last rewrote the view (or began an epoch): usage from before measured something else. */
+  /** Index of the last record that rewrote the context or replaced the prefix: earlier usage measured something else. */
   readonly rewrittenAt: number
   readonly damage: List<Damage>
 }
 
-const EMPTY: Omit<View, 'branch' | 'entries' | 'damage'> = {
-  acts: [],
-  undone: [],
-  pending: null,
-  anchored: [],
-  rewrittenAt: ROOT,
+/** Kept records and the uuid of the record they follow in the context. */
+interface Anchored {
+  readonly anchor: string
+  readonly entries: readonly Entry[]
 }
 
 export function emptyView(): View {
-  return { ...EMPTY, branch: List.of(), entries: List.of(), damage: List.of() }
+  return {
+    branch: List.of(),
+    entries: List.of(),
+    acts: [],
+    undone: [],
+    pending: null,
+    anchored: [],
+    rewrittenAt: ROOT,
+    damage: List.of(),
+  }
 }
 
-/** The view of a session, from scratch. */
+/** The context of a session, from scratch. */
 export function viewOf(session: Session): View {
   return advance(emptyView(), session)
 }
 
-/** The view of `session`, given the view of an earlier state of it. */
+/** The context of `session`, given the context of an earlier state of it. Costs what was appended since. */
 export function advance(view: View, session: Session): View {
   let next = session.branch.extends(view.branch) ? view : emptyView()
   for (let position = next.branch.length; position < session.branch.length; position += 1) {
     next = step(next, session, position)
   }
   return { ...next, branch: session.branch }
+}
+
+interface At {
+  readonly session: Session
+  readonly position: number
+  readonly index: number
 }
 
 function step(view: View, session: Session, position: number): View {
@@ -92,29 +105,24 @@ function step(view: View, session: Session, position: number): View {
   return pushed(view, { record, index })
 }
 
-interface At {
-  readonly session: Session
-  readonly position: number
-  readonly index: number
-}
-
 function pushed(view: View, entry: Entry): View {
   const { uuid } = entry.record
-  const behind = view.anchored.filter((kept) => kept.anchor === uuid)
-  const anchored = behind.length === 0 ? view.anchored : view.anchored.filter((kept) => kept.anchor !== uuid)
+  const following = view.anchored.filter((kept) => kept.anchor === uuid)
+  const anchored =
+    following.length === 0 ? view.anchored : view.anchored.filter((kept) => kept.anchor !== uuid)
   let next: View = { ...view, entries: view.entries.push(entry), anchored }
-  for (const item of behind.flatMap((kept) => kept.entries)) next = pushed(next, item)
+  for (const item of following.flatMap((kept) => kept.entries)) next = pushed(next, item)
   return isLastOwn(view.acts.at(-1), entry.record) ? withStranded(next) : next
 }
 
-/** The last record that an act wrote: whatever was to stand behind one of them has its place by now. */
+/** The last record that a rewrite wrote: by now every kept record has its place, or its anchor is missing. */
 function isLastOwn(act: Act | undefined, record: KnownRecord): boolean {
   if (act === undefined || record.uuid === act.uuid) return false
   if (act.batch === null) return record.uuid === act.summary
   return record.batch?.id === act.batch && record.batch.index === record.batch.of - 1
 }
 
-/** Kept records whose anchor never came stand here: they are shown, and the damage is told. */
+/** Kept records whose anchor is missing are shown here, and the damage is reported. */
 function withStranded(view: View): View {
   let next: View = { ...view, anchored: [] }
   for (const { anchor, entries } of view.anchored) {
@@ -124,14 +132,15 @@ function withStranded(view: View): View {
   return next
 }
 
-/** A boundary alone changes nothing: a log may end there. */
+/** A boundary alone changes nothing: the log may end before its summary. */
 function announced(view: View, record: CompactBoundary, at: At): View {
   const lost = view.pending === null ? view : withDamage(view, 'boundary-without-summary', view.pending.uuid)
   return { ...lost, pending: actOf('compact', record, at.position, view.entries) }
 }
 
 function compacted(view: View, pending: Act, summary: KnownRecord, at: At): View {
-  const boundary = recordAt(at.session, at.session.branch.at(pending.position) ?? ROOT) as CompactBoundary
+  const index = at.session.branch.at(pending.position) ?? ROOT
+  const boundary = recordAt(at.session, index) as CompactBoundary
   const kept = keptBy(boundary, pending.before, at.session)
   let next: View = {
     ...view,
@@ -142,8 +151,8 @@ function compacted(view: View, pending: Act, summary: KnownRecord, at: At): View
     rewrittenAt: at.index,
   }
   for (const uuid of kept.missing) next = withDamage(next, 'missing-preserved', uuid)
-  next = pushed(next, { record: boundary, index: at.session.branch.at(pending.position) ?? ROOT })
-  for (const item of since(at, pending.position)) next = pushed(next, item)
+  next = pushed(next, { record: boundary, index })
+  for (const item of entriesBetween(at.session, pending.position + 1, at.position)) next = pushed(next, item)
   return pushed(next, { record: summary, index: at.index })
 }
 
@@ -163,7 +172,7 @@ function noticed(view: View, record: SystemRecord, at: At): View {
   return undone(next, record, at)
 }
 
-/** Back to what the act replaced, and behind it what has come since, less the act's own records. */
+/** The entries the rewrite replaced, then those appended since, without the rewrite's own records. */
 function undone(view: View, record: SystemRecord, at: At): View {
   const act = view.acts.at(-1)
   if (act === undefined || act.uuid !== record.of)
@@ -177,22 +186,17 @@ function undone(view: View, record: SystemRecord, at: At): View {
     anchored: [],
     rewrittenAt: at.index,
   }
-  const come = since({ ...at, position: at.position + 1 }, act.position).filter(
-    ({ record: said }) => !gone.some((taken) => isOwn(said, taken)),
+  const later = entriesBetween(at.session, act.position + 1, at.position + 1).filter(
+    (entry) => !gone.some((rewrite) => isOwn(entry.record, rewrite)),
   )
-  for (const item of withoutThinking(come, record.clearedThinking)) next = pushed(next, item)
-  return come.some(isDrop) ? { ...next, entries: withoutEdits(next.entries) } : next
+  for (const item of withoutThinking(later, record.clearedThinking)) next = pushed(next, item)
+  const dropsEdits = later.some((entry) => (entry.record as SystemRecord).subtype === CACHE_EDITS_DROPPED)
+  return dropsEdits ? { ...next, entries: withoutEdits(next.entries) } : next
 }
 
-function isDrop({ record }: Entry): boolean {
-  return record.type === 'system' && record.subtype === CACHE_EDITS_DROPPED
-}
-
-/** What came along the branch between a boundary and the present position. */
-function since(at: At, position: number): readonly Entry[] {
-  const indices = at.session.branch.toArray(position + 1, at.position)
-  return indices.flatMap((index) => {
-    const record = recordAt(at.session, index)
+function entriesBetween(session: Session, from: number, to: number): readonly Entry[] {
+  return session.branch.toArray(from, to).flatMap((index) => {
+    const record = recordAt(session, index)
     return isKnown(record) ? [{ record, index }] : []
   })
 }
@@ -218,29 +222,30 @@ function withDamage(view: View, kind: DamageKind, uuid: string): View {
   return { ...view, damage: view.damage.push({ kind, line: 0, uuid, why: `${uuid} ${WHY[kind] ?? ''}` }) }
 }
 
-// What a compaction kept verbatim, and behind which record each piece stands in the view.
-
-interface Anchored {
-  readonly anchor: string
-  readonly entries: readonly Entry[]
-}
+// What a compaction kept verbatim.
 
 interface Kept {
   readonly anchored: readonly Anchored[]
-  /** Named as kept, and nowhere to be found. */
+  /** uuids of kept records that are not in the log. */
   readonly missing: readonly string[]
 }
 
+/** Each kept record as it was in the context, clearings included; if it was not there, as it is in the log. */
 function keptBy(boundary: CompactBoundary, before: List<Entry>, session: Session): Kept {
   const metadata = boundary.compactMetadata
   const kept = metadata?.preservedMessages ?? segmentOf(before, metadata?.preservedSegment)
   const lists = [kept, metadata?.unansweredMessages].filter((list) => list != null)
+  const shown = new Map([...before].map((entry) => [entry.record.uuid, entry]))
   const missing: string[] = []
-  const taken = new Set<string>()
-  const anchored = lists.map((list) => {
-    const uuids = list.uuids.filter((uuid) => !taken.has(uuid) && taken.add(uuid))
-    const entries = withoutThinking(found(uuids, before, session, missing), metadata?.clearedThinking)
-    return { anchor: list.anchorUuid, entries }
+  const seen = new Set<string>()
+  const anchored = lists.map(({ anchorUuid, uuids }) => {
+    const unique = uuids.filter((uuid) => !seen.has(uuid) && seen.add(uuid))
+    const entries = unique.flatMap((uuid) => {
+      const entry = shown.get(uuid) ?? fromLog(uuid, session)
+      if (entry === undefined) missing.push(uuid)
+      return entry ?? []
+    })
+    return { anchor: anchorUuid, entries: withoutThinking(entries, metadata?.clearedThinking) }
   })
   return { anchored: anchored.filter(({ entries }) => entries.length > 0), missing }
 }
@@ -250,27 +255,12 @@ function segmentOf(
   segment: PreservedSegment | undefined,
 ): PreservedMessages | undefined {
   if (segment == null) return undefined
+  const { anchorUuid, headUuid, tailUuid } = segment
   const uuids = [...before].map((entry) => entry.record.uuid)
-  const head = uuids.indexOf(segment.headUuid)
-  const tail = uuids.lastIndexOf(segment.tailUuid)
-  if (head === -1 || tail < head)
-    return { anchorUuid: segment.anchorUuid, uuids: [segment.headUuid, segment.tailUuid] }
-  return { anchorUuid: segment.anchorUuid, uuids: uuids.slice(head, tail + 1) }
-}
-
-/** As it stood in the view, clearings and all; failing that, as it stands in the log. */
-function found(
-  uuids: readonly string[],
-  before: List<Entry>,
-  session: Session,
-  missing: string[],
-): readonly Entry[] {
-  const shown = new Map([...before].map((entry) => [entry.record.uuid, entry]))
-  return uuids.flatMap((uuid) => {
-    const entry = shown.get(uuid) ?? fromLog(uuid, session)
-    if (entry === undefined) missing.push(uuid)
-    return entry === undefined ? [] : [entry]
-  })
+  const head = uuids.indexOf(headUuid)
+  const tail = uuids.lastIndexOf(tailUuid)
+  const isFound = head !== -1 && tail >= head
+  return { anchorUuid, uuids: isFound ? uuids.slice(head, tail + 1) : [headUuid, tailUuid] }
 }
 
 function fromLog(uuid: string, session: Session): Entry | undefined {
@@ -279,14 +269,15 @@ function fromLog(uuid: string, session: Session): Entry | undefined {
   return index === undefined || record === undefined || !isKnown(record) ? undefined : { record, index }
 }
 
-// Which act can be taken back, and the word to the person when it is not the one asked for.
+// Undo.
 
+/** The rewrite to undo, or why there is none; `message` says it to the user. */
 export type UndoChoice =
   | { readonly ok: true; readonly act: Act; readonly subtype: 'compact_undone' | 'clear_undone' }
   | { readonly ok: false; readonly reason: 'nothing-to-undo' | 'not-standing'; readonly message: string }
   | { readonly ok: false; readonly reason: 'not-newest'; readonly newest: string; readonly message: string }
 
-/** Undo goes newest first. Without an id it is the newest act that is meant. */
+/** Only the newest rewrite can be undone; it is chosen when no id is given. */
 export function chooseUndo(view: View, id?: string): UndoChoice {
   const newest = view.acts.at(-1)
   if (newest === undefined) {
@@ -296,11 +287,8 @@ export function chooseUndo(view: View, id?: string): UndoChoice {
     return { ok: true, act: newest, subtype: newest.kind === 'compact' ? 'compact_undone' : 'clear_undone' }
   }
   if (!view.acts.some((act) => act.uuid === id)) {
-    return {
-      ok: false,
-      reason: 'not-standing',
-      message: `${id} is no standing compaction or clearing of this view.`,
-    }
+    const message = `${id} is not a standing compaction or clearing of this conversation.`
+    return { ok: false, reason: 'not-standing', message }
   }
   const message = `${id} is not the newest: undo ${newest.uuid} (${newest.kind}) first.`
   return { ok: false, reason: 'not-newest', newest: newest.uuid, message }

@@ -1,6 +1,6 @@
 /**
- * Where a conversation may be cut: never between the records of one response, nor between a call and its
- * result. What lies between two neighbouring cuts is a round.
+ * Where a conversation may be cut: never between the records of one response, nor between a call and its result.
+ * The records between two neighbouring cut points are a round.
  */
 
 import { blocksOf, isServerToolResult, isServerToolUse, isToolResult, isToolUse } from '../log/block.ts'
@@ -8,7 +8,7 @@ import { List } from '../log/persistent-collections.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { flatten, waitingIds } from './flatten.ts'
 
-/** Positions i such that `records` may be parted in front of record i; 0 and, unless a call waits, the end among them. */
+/** Every position i where `records` may be cut before record i. Includes 0, and the end unless a call waits for its result. */
 export function legalCuts(
   records: readonly KnownRecord[],
   waiting: readonly string[] = findWaiting(records),
@@ -23,21 +23,19 @@ export function legalCuts(
   return cuts
 }
 
-/** The nearest legal cut at or before `position`: moving a cut back keeps more of what comes behind it. */
+/** The nearest cut point at or before `position`; moving a cut back keeps more records after it. */
 export function cutAtOrBefore(records: readonly KnownRecord[], position: number): number {
   return legalCuts(records).findLast((cut) => cut <= position) ?? 0
 }
 
-/** Each round says something: notices and attachments go with what stands before them. */
+/** The records by round. Every round has a message: notices and attachments belong to the round before them. */
 export function roundsOf(records: readonly KnownRecord[]): readonly (readonly KnownRecord[])[] {
   const cuts = legalCuts(records)
   const inner = cuts.filter((cut) => cut > 0 && cut < records.length)
-  const edges = [0, ...inner.filter((cut, at) => says(records.slice(cut, inner[at + 1]))), records.length]
+  const hasMessage = (cut: number, at: number): boolean =>
+    records.slice(cut, inner[at + 1]).some(({ type }) => type === 'user' || type === 'assistant')
+  const edges = [0, ...inner.filter(hasMessage), records.length]
   return edges.slice(1).map((end, index) => records.slice(edges[index], end))
-}
-
-function says(records: readonly KnownRecord[]): boolean {
-  return records.some((record) => record.type === 'user' || record.type === 'assistant')
 }
 
 function findWaiting(records: readonly KnownRecord[]): readonly string[] {
@@ -45,9 +43,9 @@ function findWaiting(records: readonly KnownRecord[]): readonly string[] {
 }
 
 interface Ends {
-  /** `message.id` → its last record. */
+  /** `message.id` → index of its last record. */
   readonly responses: ReadonlyMap<string, number>
-  /** Call → the record with its result; of one that waits, behind all records. */
+  /** Call id → index of the record with its result; infinity for a call that waits. */
   readonly results: ReadonlyMap<string, number>
 }
 
@@ -65,7 +63,7 @@ function findEnds(records: readonly KnownRecord[], waiting: readonly string[]): 
   return { responses, results }
 }
 
-/** How far on the record is tied. */
+/** Indexes of later records that must stay with this one. */
 function reachOf(record: KnownRecord, ends: Ends): readonly number[] {
   if (record.type !== 'assistant') return []
   const calls = blocksOf(record.message.content).flatMap((block) =>

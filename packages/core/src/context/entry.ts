@@ -1,30 +1,117 @@
-/** One line of the view: a record, and what of it has been cleared. */
-
-import { type Block, blocksOf, isBlock, isCacheEdits, isMedia, isText, isToolResult } from '../log/block.ts'
+/**
+ * One entry of the context: a record, what of it has been cleared, and the blocks it contributes to a message.
+ * Those blocks depend on the entry alone, so their bytes do not change once sent.
+ */
+import {
+  type Block,
+  blocksOf,
+  isBlock,
+  isCacheEdits,
+  isMedia,
+  isText,
+  isThinking,
+  isToolResult,
+  isToolUse,
+} from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { List } from '../log/persistent-collections.ts'
-import type { ClearedInput, KnownRecord, MicrocompactMetadata } from '../log/record.ts'
+import {
+  type Attachment,
+  CLEARED_TEXT,
+  type ClearedInput,
+  endsTurn,
+  isSyntheticError,
+  type KnownRecord,
+  type MicrocompactMetadata,
+} from '../log/record.ts'
 
 export interface Entry {
   readonly record: KnownRecord
-  /** Where the record stands in the session. */
+  /** Index of the record in the session. */
   readonly index: number
-  /** Absent where the record is shown as it was said. */
+  /** Absent while the record is shown unchanged. */
   readonly cleared?: Cleared
 }
 
-/** What is no longer shown. The record itself is untouched: it is read again when a clearing is undone. */
+/** What is no longer shown. The record itself is untouched and is shown again when the clearing is undone. */
 export interface Cleared {
-  /** Left out altogether: an attachment, or words to the provider's cache. */
+  /** The whole entry is left out: an attachment, or deletions for the provider's cache. */
   readonly whole: boolean
   readonly thinking: boolean
-  /** Tool results, by call, with the line that says where the text is. */
+  /** Tool results by call, with the note that says where the text can be found. */
   readonly results: readonly { readonly id: string; readonly note: string | null }[]
   readonly inputs: readonly ClearedInput[]
   readonly media?: readonly HiddenMedia[]
 }
 
-/** The entries with one clearing applied. Entries it does not touch stay the same objects. */
+/** An image or document of a record that is replaced by a placeholder. */
+interface HiddenMedia {
+  /** The call whose result contains it; null for media directly in the message. */
+  readonly toolUseId: string | null
+  /** From 0, among the images and documents there. Placeholders count too, so numbers stay valid. */
+  readonly nth: number
+}
+
+/** True if any of this entry reaches the model. */
+export function isShown({ record, cleared }: Entry): boolean {
+  if (record.type === 'progress' || record.type === 'system' || isSyntheticError(record)) return false
+  return cleared?.whole !== true && (record.type !== 'attachment' || record.isScreenOnly !== true)
+}
+
+/** True if this entry ends the turn before it. A visible attachment does: it is user content. */
+export function entryEndsTurn(entry: Entry): boolean {
+  const { record } = entry
+  if (record.type === 'attachment') return isShown(entry)
+  return record.type === 'user' && endsTurn(record.message)
+}
+
+/** One block of a message, and the record it comes from. */
+export interface Part {
+  readonly block: Block
+  /** uuid of the record. */
+  readonly origin: string
+  /** The exact JSON text to send, where the block does not survive parse and stringify. */
+  readonly raw?: string
+}
+
+/** The blocks that the entry contributes to a message, with placeholders for what was cleared. */
+export function partsOf({ record, cleared }: Entry): readonly Part[] {
+  const origin = record.uuid
+  if (record.type === 'attachment')
+    return [{ block: { type: 'text', text: textOfAttachment(record.attachment) }, origin }]
+  if (record.type !== 'user' && record.type !== 'assistant') return []
+  const blocks = blocksOf(record.message.content)
+  const rawBlocks = Array.isArray(record.rawBlocks) ? record.rawBlocks : []
+  const parts = withoutMedia(blocks, cleared?.media).map((block, index): Part => {
+    const raw: unknown = rawBlocks.find((item) => item?.index === index)?.text
+    return block === blocks[index] && typeof raw === 'string' ? { block, origin, raw } : { block, origin }
+  })
+  return cleared === undefined ? parts : parts.flatMap((part) => clearPart(part, cleared))
+}
+
+const CLEARED_INPUT_TEXT = '[Old tool input cleared]'
+
+function clearPart(part: Part, cleared: Cleared): readonly Part[] {
+  const { block, origin } = part
+  if (cleared.thinking && isThinking(block)) return []
+  if (isToolResult(block)) {
+    const result = cleared.results.find((item) => item.id === block.tool_use_id)
+    if (result === undefined) return [part]
+    const content = result.note === null ? CLEARED_TEXT : `${CLEARED_TEXT}\n${result.note}`
+    return [{ block: { ...block, content }, origin }]
+  }
+  const fields = cleared.inputs.filter((input) => isToolUse(block) && input.toolUseId === block.id)
+  if (fields.length === 0 || !isObject(block.input)) return [part]
+  const input = Object.entries(block.input).map(([name, value]) => [
+    name,
+    fields.some((field) => field.field === name) ? CLEARED_INPUT_TEXT : value,
+  ])
+  return [{ block: { ...block, input: Object.fromEntries(input) }, origin }]
+}
+
+// Clearing. Entries that a clearing does not touch stay the same objects: their estimates are remembered by identity.
+
+/** The entries with one `microcompact_boundary` applied. */
 export function clearEntries(entries: List<Entry>, metadata: MicrocompactMetadata): List<Entry> {
   const clearing = {
     metadata,
@@ -37,7 +124,7 @@ export function clearEntries(entries: List<Entry>, metadata: MicrocompactMetadat
 
 const NOTHING_CLEARED: Cleared = { whole: false, thinking: false, results: [], inputs: [] }
 
-/** The entries without the thinking of these responses (`message.id`). Entries it does not touch stay the same objects. */
+/** The entries without the thinking of these responses (`message.id`). */
 export function withoutThinking(entries: readonly Entry[], responses: unknown): readonly Entry[] {
   const names = namesIn(responses)
   if (names.size === 0) return entries
@@ -48,20 +135,17 @@ export function withoutThinking(entries: readonly Entry[], responses: unknown): 
   })
 }
 
-const LEFT_OUT: Cleared = { whole: true, thinking: false, results: [], inputs: [] }
-
-/** The entries without words to the provider's cache: it has lapsed, and what was deleted there is shown again. */
+/** The entries without `cache_edits` messages: the provider's cache has expired, so their deletions no longer apply. */
 export function withoutEdits(entries: List<Entry>): List<Entry> {
-  return List.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared: LEFT_OUT } : entry)))
+  const isEdits = ({ record }: Entry): boolean => {
+    const blocks = record.type === 'user' ? blocksOf(record.message.content) : []
+    return blocks.length > 0 && blocks.every(isCacheEdits)
+  }
+  const cleared = { ...NOTHING_CLEARED, whole: true }
+  return List.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
 }
 
-function isEdits({ record }: Entry): boolean {
-  if (record.type !== 'user') return false
-  const blocks = blocksOf(record.message.content)
-  return blocks.length > 0 && blocks.every(isCacheEdits)
-}
-
-/** Other programs may write anything there. */
+/** Only the strings: other programs may write anything there. */
 function namesIn(list: unknown): ReadonlySet<string> {
   return new Set(Array.isArray(list) ? list.filter((name) => typeof name === 'string') : [])
 }
@@ -74,40 +158,41 @@ interface Clearing {
 }
 
 function clearEntry(entry: Entry, clearing: Clearing): Entry {
-  const before = entry.cleared
-  const { record } = entry
-  const now: Cleared = {
-    whole: before?.whole === true || (record.type === 'attachment' && clearing.attachments.has(record.uuid)),
-    thinking:
-      before?.thinking === true || (record.type === 'assistant' && clearing.thinking.has(record.message.id)),
-    results: [...(before?.results ?? []), ...newResults(entry, clearing)],
-    inputs: [...(before?.inputs ?? []), ...newInputs(entry, clearing.metadata)],
-    ...withMedia(before?.media ?? [], newMedia(entry, clearing.metadata)),
+  const { record, cleared: before = NOTHING_CLEARED } = entry
+  const whole = record.type === 'attachment' && clearing.attachments.has(record.uuid)
+  const thinking = record.type === 'assistant' && clearing.thinking.has(record.message.id)
+  const results = newResults(entry, clearing)
+  const inputs = newInputs(entry, clearing.metadata)
+  const media = newMedia(entry, clearing.metadata)
+  const isNew = (whole && !before.whole) || (thinking && !before.thinking)
+  if (!isNew && results.length + inputs.length + media.length === 0) return entry
+  const cleared = {
+    whole: before.whole || whole,
+    thinking: before.thinking || thinking,
+    results: [...before.results, ...results],
+    inputs: [...before.inputs, ...inputs],
   }
-  return same(before, now) ? entry : { ...entry, cleared: now }
+  const hidden = [...(before.media ?? []), ...media]
+  return { ...entry, cleared: hidden.length === 0 ? cleared : { ...cleared, media: hidden } }
 }
 
-/** A result is cleared once. */
-function newResults(entry: Entry, clearing: Clearing): Cleared['results'] {
-  if (entry.record.type !== 'user') return []
-  const ids = blocksOf(entry.record.message.content)
-    .filter(isToolResult)
-    .map((block) => block.tool_use_id)
-  const fresh = ids.filter(
-    (id) => clearing.results.has(id) && !entry.cleared?.results.some((old) => old.id === id),
-  )
-  return fresh.map((id) => ({ id, note: noteOn(id, clearing.metadata.notes) }))
+/** A result is cleared once: the first note stays. */
+function newResults({ record, cleared }: Entry, clearing: Clearing): Cleared['results'] {
+  if (record.type !== 'user') return []
+  const notes: unknown = clearing.metadata.notes
+  return blocksOf(record.message.content).flatMap((block) => {
+    const id = isToolResult(block) ? block.tool_use_id : null
+    if (id === null || !clearing.results.has(id)) return []
+    if (cleared?.results.some((old) => old.id === id)) return []
+    const note = isObject(notes) && Object.hasOwn(notes, id) ? notes[id] : null
+    return [{ id, note: typeof note === 'string' ? note : null }]
+  })
 }
 
-function noteOn(id: string, notes: unknown): string | null {
-  const note = isObject(notes) && Object.hasOwn(notes, id) ? notes[id] : null
-  return typeof note === 'string' ? note : null
-}
-
-function newInputs(entry: Entry, metadata: MicrocompactMetadata): readonly ClearedInput[] {
-  if (entry.record.type !== 'assistant' || !Array.isArray(metadata.clearedInputs)) return []
-  const ids = new Set(blocksOf(entry.record.message.content).map((block) => block.id))
-  return metadata.clearedInputs.filter((input: unknown) => isObject(input) && ids.has(input.toolUseId))
+function newInputs({ record }: Entry, { clearedInputs }: MicrocompactMetadata): readonly ClearedInput[] {
+  if (record.type !== 'assistant' || !Array.isArray(clearedInputs)) return []
+  const ids = new Set(blocksOf(record.message.content).map((block) => block.id))
+  return clearedInputs.filter((input: unknown) => isObject(input) && ids.has(input.toolUseId))
 }
 
 function newMedia({ record }: Entry, { clearedMedia }: MicrocompactMetadata): readonly HiddenMedia[] {
@@ -118,36 +203,8 @@ function newMedia({ record }: Entry, { clearedMedia }: MicrocompactMetadata): re
   })
 }
 
-function withMedia(before: readonly HiddenMedia[], news: readonly HiddenMedia[]): Pick<Cleared, 'media'> {
-  return before.length + news.length === 0 ? {} : { media: [...before, ...news] }
-}
+// Images and documents replaced by placeholders.
 
-function mediaIn({ media = [] }: Cleared): number {
-  return media.length
-}
-
-function same(before: Cleared | undefined, now: Cleared): boolean {
-  if (before === undefined)
-    return !now.whole && !now.thinking && now.results.length + now.inputs.length + mediaIn(now) === 0
-  const grown =
-    now.results.length > before.results.length ||
-    now.inputs.length > before.inputs.length ||
-    mediaIn(now) > mediaIn(before)
-  return !grown && now.whole === before.whole && now.thinking === before.thinking
-}
-
-// Images and documents that are no longer shown. Which one is meant is told by the record, the result it stands in
-// and its number there; what stands in its place is counted like it, so that numbers hold however many have gone.
-
-/** One of a record's images and documents. */
-interface HiddenMedia {
-  /** The call whose result it stands in; null for one that stands by itself. */
-  readonly toolUseId: string | null
-  /** From 0, among those there. */
-  readonly nth: number
-}
-
-/** What stands where one was. */
 export function mediaPlaceholder(kind: string): Block {
   return { type: 'text', text: `[${kind}: no longer shown, to keep the request within its size]` }
 }
@@ -156,31 +213,109 @@ const PLACEHOLDERS: ReadonlySet<string> = new Set(
   ['image', 'document'].map((kind) => String(mediaPlaceholder(kind).text)),
 )
 
-/** An image or a document, or what stands in the place of one. */
+/** An image, a document, or the placeholder of one. */
 export function isMediaPlace(block: Block): boolean {
   return isMedia(block) || (isText(block) && PLACEHOLDERS.has(block.text))
 }
 
-/** The blocks of a record without what is hidden. Blocks it does not touch stay the same objects. */
+/** The blocks with placeholders for hidden media. Other blocks stay the same objects. */
 export function withoutMedia(
   blocks: readonly Block[],
   hidden: readonly HiddenMedia[] = [],
 ): readonly Block[] {
   if (hidden.length === 0) return blocks
-  const at = (id: string | null): ReadonlySet<number> =>
+  const hiddenIn = (id: string | null): ReadonlySet<number> =>
     new Set(hidden.filter(({ toolUseId }) => toolUseId === id).map(({ nth }) => nth))
-  return replaced(blocks, at(null)).map((block) => {
+  return replaced(blocks, hiddenIn(null)).map((block) => {
     if (!isToolResult(block) || !Array.isArray(block.content)) return block
-    const gone = at(block.tool_use_id)
-    return gone.size === 0 ? block : { ...block, content: replaced(block.content, gone) }
+    const numbers = hiddenIn(block.tool_use_id)
+    return numbers.size === 0 ? block : { ...block, content: replaced(block.content, numbers) }
   })
 }
 
-function replaced(blocks: readonly Block[], gone: ReadonlySet<number>): readonly Block[] {
+function replaced(blocks: readonly Block[], numbers: ReadonlySet<number>): readonly Block[] {
   let nth = -1
   return blocks.map((block: unknown) => {
     if (!isBlock(block) || !isMediaPlace(block)) return block as Block
     nth += 1
-    return gone.has(nth) && isMedia(block) ? mediaPlaceholder(block.type) : block
+    return numbers.has(nth) && isMedia(block) ? mediaPlaceholder(block.type) : block
   })
+}
+
+// Attachments as text: user content in a `<system-reminder>` under a heading that says what it is.
+
+const HEADINGS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    agent_delta: 'The agents that can be called have changed.',
+    hook_context: 'A hook of the person adds this.',
+    ide_selection: 'Selected in the editor.',
+    invoked_skills: 'Skills in use in this session.',
+    mcp_instructions: 'Instructions of connected servers.',
+    nested_memory: 'Standing instructions for this folder.',
+    plan_file_reference: 'The plan of this session.',
+    permission_mode: 'The permission mode of this session.',
+    plan_mode: 'Plan mode is on.',
+    section_delta: 'The system prompt has changed.',
+    skill_discovery: 'Skills found.',
+    skill_listing: 'Skills that can be used.',
+    task_status: 'Agents working in the background.',
+    tool_delta: 'The tools that can be called have changed.',
+  }),
+)
+
+const REPLACES = 'This replaces what was said of it before.'
+
+/**
+ * The text the model reads. Context sources give every attachment a `key`; `update` means that the content under
+ * this key has changed, `ended` that it no longer applies.
+ */
+export function textOfAttachment(attachment: Attachment): string {
+  const heading = headingOf(attachment)
+  const lines =
+    attachment.ended === true
+      ? [`No longer in force: ${heading}`]
+      : [attachment.update === true ? `${heading} ${REPLACES}` : heading, bodyOf(attachment)]
+  return ['<system-reminder>', ...lines, '</system-reminder>'].join('\n')
+}
+
+function headingOf(attachment: Attachment): string {
+  const { type = 'unknown', context } = attachment
+  const path = firstText(attachment, ['path', 'filename', 'planFilePath'])
+  if (type === 'file') return `Content of the file ${path ?? '(unnamed)'}.`
+  if (type === 'todo')
+    return `The todo list${context === 'post-compact' ? ', as it stood when the conversation was compacted' : ''}.`
+  const heading = singleHeading(attachment) ?? HEADINGS.get(type) ?? `Attached: ${type}.`
+  return path === null ? heading : `${heading} File: ${path}`
+}
+
+/** For attachments with one skill or one agent each; other programs put all of them into one attachment. */
+function singleHeading({ type, name, status }: Attachment): string | null {
+  if (type === 'invoked_skills' && typeof name === 'string')
+    return `The skill "${name}" is in use in this session.`
+  if (type !== 'task_status' || typeof status !== 'string') return null
+  return status === 'running'
+    ? 'An agent is working in the background. Do not start it again.'
+    : 'An agent in the background has ended, and its result was not collected. Do not start it again.'
+}
+
+function bodyOf(attachment: Attachment): string {
+  const text = firstText(attachment, ['content', 'planContent', 'text'])
+  if (text !== null) return text
+  if (isObject(attachment.items)) return Object.entries(attachment.items).map(itemText).join('\n')
+  const { type: _, ...rest } = attachment
+  return JSON.stringify(rest)
+}
+
+/** One of several items announced together; null means removed. */
+function itemText([name, text]: readonly [string, unknown]): string {
+  if (typeof text !== 'string') return `${name}: no longer there.`
+  return text.includes('\n') ? `${name}:\n${text}` : `${name}: ${text}`
+}
+
+function firstText(attachment: Attachment, fields: readonly string[]): string | null {
+  for (const field of fields) {
+    const value = attachment[field]
+    if (typeof value === 'string') return value
+  }
+  return null
 }

@@ -1,8 +1,8 @@
 /**
- * From view to API messages: one pass, in order, deterministic and prefix-stable.
+ * The context as API messages: one pass, in order, deterministic and prefix-stable.
  *
- * When a new response begins, all before it is final (`frozen`): nothing that comes later can change it. Only
- * the messages since are worked out anew at each step, so a step costs what it added.
+ * When a new response begins, all messages before it are final (`frozen`): no later record can change them. Only the
+ * messages after them are recomputed, so an update costs what it added.
  */
 
 import {
@@ -14,38 +14,46 @@ import {
   isText,
   isToolResult,
 } from '../log/block.ts'
-import { IndexMap, List } from '../log/persistent-collections.ts'
+import { List, Trie } from '../log/persistent-collections.ts'
 import type { KnownRecord, UserRecord } from '../log/record.ts'
 import type { View } from './context-view.ts'
-import type { Entry } from './entry.ts'
+import { type Entry, isShown, type Part, partsOf } from './entry.ts'
+import type { ApiMessage } from './payload.ts'
 import {
+  callsOf,
   type Draft,
-  type FlatMessage,
-  flatMessageOf,
   isEmpty,
-  isShown,
+  isSettled,
   isSilent,
   joined,
-  type Part,
-  partsOf,
+  missingResult,
+  type OpenCall,
+  pairTools,
   type Repair,
   withParts,
-} from './message-parts.ts'
-import type { ApiMessage } from './payload.ts'
-import { callsOf, isSettled, missingResult, type OpenCall, pairTools } from './tool-pairing.ts'
+} from './tool-pairing.ts'
+
+/** A message of a request, with the records its blocks come from. */
+export interface FlatMessage {
+  readonly message: ApiMessage
+  /** For each block the uuid of its record. */
+  readonly origins: readonly string[]
+  /** Exact JSON texts to send, by index of block. */
+  readonly raw?: ReadonlyMap<number, string>
+}
 
 export interface Flat {
-  /** What has been taken in. */
+  /** The entries flattened so far. */
   readonly entries: List<Entry>
   readonly frozen: List<FlatMessage>
   readonly frozenRepairs: List<Repair>
-  /** The tool calls of what is frozen. */
-  readonly calls: IndexMap
+  /** Ids of the tool calls in frozen messages. */
+  readonly calls: Trie<number>
   readonly drafts: readonly Draft[]
-  /** The messages behind the frozen ones, as they would be sent now. */
+  /** The messages after the frozen ones, as they would be sent now. */
   readonly tail: readonly FlatMessage[]
   readonly tailRepairs: readonly Repair[]
-  /** Calls whose result may still come: the client's, and the server's. */
+  /** Calls whose result may still come: client tools, and server tools. */
   readonly waiting: readonly OpenCall[]
   readonly waitingServer: readonly OpenCall[]
 }
@@ -58,7 +66,7 @@ const EMPTY: Flat = {
   entries: List.of(),
   frozen: List.of(),
   frozenRepairs: List.of(),
-  calls: IndexMap.empty(),
+  calls: Trie.empty(),
   drafts: [],
   tail: [],
   tailRepairs: [],
@@ -66,15 +74,14 @@ const EMPTY: Flat = {
   waitingServer: [],
 }
 
-/** The messages of a view; with `from`, an earlier state of the same view, only what is new is worked out. */
+/** The messages of the context. Given `from`, the result for an earlier state, only new entries are processed. */
 export function flatten(view: Pick<View, 'entries'>, from: Flat = EMPTY): Flat {
   let flat = view.entries.extends(from.entries) ? from : EMPTY
   for (let index = flat.entries.length; index < view.entries.length; index += 1) {
     flat = taken(flat, view.entries.at(index) as Entry)
   }
-  const { messages, repairs, waiting, waitingServer } = finished(flat)
-  const tail = { tail: messages, tailRepairs: repairs, waiting, waitingServer }
-  return { ...flat, ...tail, entries: view.entries }
+  const { messages: tail, repairs: tailRepairs, waiting, waitingServer } = finished(flat)
+  return { ...flat, tail, tailRepairs, waiting, waitingServer, entries: view.entries }
 }
 
 export function messagesOf(flat: Flat): readonly ApiMessage[] {
@@ -93,7 +100,15 @@ function taken(flat: Flat, entry: Entry): Flat {
   if (!isShown(entry)) return flat
   const parts = partsOf(entry)
   const { record } = entry
-  if (parts.every(({ block }) => isBlankText(block)) && !setsEffort(record)) return blank(flat, parts)
+  // A system message without text may still set the effort.
+  const setsEffort = record.type === 'user' && record.message.output_config !== undefined
+  if (parts.every(({ block }) => isBlankText(block)) && !setsEffort) {
+    // A blank record starts no message, so that its neighbours stay one.
+    const [first] = parts
+    const { frozenRepairs: repairs } = flat
+    if (first === undefined) return flat
+    return { ...flat, frozenRepairs: repairs.push({ kind: 'blank-text', origin: first.origin }) }
+  }
   if (record.type === 'assistant') return said(flat, entry, record.message.id, parts)
   const draft = userDraft(record, entry, parts)
   const last = flat.drafts.at(-1)
@@ -102,20 +117,7 @@ function taken(flat: Flat, entry: Entry): Flat {
   return { ...flat, drafts: [...opened(flat, draft), draft] }
 }
 
-/** A record that says nothing begins no message: its neighbours stay one. */
-function blank(flat: Flat, parts: readonly Part[]): Flat {
-  let { frozenRepairs } = flat
-  for (const { origin } of parts.slice(0, 1))
-    frozenRepairs = frozenRepairs.push({ kind: 'blank-text', origin })
-  return { ...flat, frozenRepairs }
-}
-
-/** A system message may say nothing but how hard to think. */
-function setsEffort(record: KnownRecord): boolean {
-  return record.type === 'user' && record.message.output_config !== undefined
-}
-
-/** A response goes with its other records if only tool results and attachments lie between; else it is a new one. */
+/** A record joins the earlier records of its response if only tool results and attachments lie between them. */
 function said(flat: Flat, entry: Entry, response: string, parts: readonly Part[]): Flat {
   const home = sameResponse(flat.drafts, response)
   const draft: Draft = {
@@ -147,7 +149,7 @@ function userDraft(record: KnownRecord, entry: Entry, parts: readonly Part[]): D
   return { role, response: null, parts: List.of(parts), whole: wholeOf(entry), crossable }
 }
 
-/** The message as it was given. Of a system message in mid-conversation the other fields go along. */
+/** The message as given; null if parts were cleared. A mid-conversation system message keeps its other fields. */
 function wholeOf(entry: Entry): ApiMessage | null {
   const { record } = entry
   if (entry.cleared !== undefined || (record.type !== 'user' && record.type !== 'assistant')) return null
@@ -157,7 +159,7 @@ function wholeOf(entry: Entry): ApiMessage | null {
   return role === 'system' ? { ...record.message, role, content } : { role, content }
 }
 
-/** A conversation begins with the person, or with a provider's own summary. */
+/** The drafts so far; for a first message that may not be first, a user message to precede it. */
 function opened(flat: Flat, draft: Draft): readonly Draft[] {
   if (flat.frozen.length + flat.drafts.length > 0 || draft.role === 'user') return flat.drafts
   const first = draft.parts.at(0)
@@ -181,7 +183,7 @@ interface Finished extends Pick<Flat, 'waiting' | 'waitingServer'> {
   readonly calls: readonly string[]
 }
 
-/** The drafts as messages a provider takes. */
+/** The drafts as messages that a provider accepts. */
 function finished(flat: Flat): Finished {
   const firsts: Repair[] = []
   const start = flat.drafts[0]?.parts.at(0)
@@ -196,7 +198,16 @@ function finished(flat: Flat): Finished {
   return { messages, repairs, waiting, waitingServer, calls: tail.drafts.flatMap(callsOf) }
 }
 
-// What no provider takes, mended in a draft: blank text, and a response at the end that says nothing.
+function flatMessageOf(draft: Draft): FlatMessage {
+  const parts = draft.parts.toArray()
+  const raw = new Map(
+    parts.flatMap((part, index) => (part.raw === undefined ? [] : [[index, part.raw] as const])),
+  )
+  const message = draft.whole ?? { role: draft.role, content: parts.map((part) => part.block) }
+  return { message, origins: parts.map((part) => part.origin), ...(raw.size > 0 ? { raw } : {}) }
+}
+
+// Repairs of what every provider refuses: blank text, and a last response without content.
 
 interface Mended {
   readonly drafts: readonly Draft[]
@@ -220,7 +231,7 @@ function isBlank(item: unknown): boolean {
   return isBlock(item) && isBlankText(item)
 }
 
-/** Blank text is refused wherever it stands, inside a tool result too. */
+/** Blank text is refused everywhere, inside a tool result too. */
 function withoutBlank(part: Part): readonly Part[] {
   const { block, origin } = part
   if (isBlankText(block)) return []
@@ -229,8 +240,8 @@ function withoutBlank(part: Part): readonly Part[] {
 }
 
 /**
- * Thinking alone does not end a request. It is dropped for good when the next response begins, since that one
- * was given without it.
+ * Thinking alone may not end a request. It is dropped for good when the next response begins, because that response
+ * was generated without it.
  */
 function withoutSilentTail(drafts: readonly Draft[]): Mended {
   let length = drafts.length
@@ -242,29 +253,26 @@ function withoutSilentTail(drafts: readonly Draft[]): Mended {
   }
 }
 
-/** A system message waits for the model's turn: what the person adds meanwhile goes in front of it. */
+// System messages in mid-conversation.
+
+/** A system message stands right before the response: user content that arrives after it goes in front of it. */
 function withWaitingSystem(drafts: readonly Draft[]): readonly Draft[] {
   const placed: Draft[] = []
   for (const draft of drafts) {
     const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
-    if (draft.role === 'user' && waiting < placed.length) insertBefore(placed, waiting, draft)
-    else placed.push(draft)
+    const before = placed[waiting - 1]
+    if (draft.role !== 'user' || waiting === placed.length) placed.push(draft)
+    else if (before?.role === 'user') placed[waiting - 1] = joined(before, draft)
+    else placed.splice(waiting, 0, draft)
   }
   return placed
 }
 
-/** It stands behind a user message. Where there is none, it becomes a reminder in one. */
+/** A system message must follow a user message; elsewhere it becomes a reminder in a user message. */
 function withHomedSystem(drafts: readonly Draft[]): readonly Draft[] {
   return drafts.map((draft, index) =>
     draft.role === 'system' && !hasHome(drafts, index) ? asReminder(draft) : draft,
   )
-}
-
-/** In front of the system messages that wait, joining the user message before them. */
-function insertBefore(placed: Draft[], waiting: number, draft: Draft): void {
-  const before = placed[waiting - 1]
-  if (before?.role === 'user') placed[waiting - 1] = joined(before, draft)
-  else placed.splice(waiting, 0, draft)
 }
 
 function hasHome(drafts: readonly Draft[], index: number): boolean {
@@ -282,20 +290,20 @@ function asReminder(draft: Draft): Draft {
   return { ...withParts(draft, parts), role: 'user', whole: null }
 }
 
-// Calls that never got their answer get one in the log before the next request goes out, so that what was
-// sent stays what was sent when the real answer comes after all.
+// Calls that never got a result get one in the log before the next request is sent. If the real result arrives later,
+// the bytes already sent stay the same.
 
-/** Client calls of the newest response that wait. One that the conversation has left behind is answered for good. */
+/** Client calls of the newest response without a result. Earlier ones were completed when the conversation continued. */
 export function openCalls(flat: Flat): readonly OpenCall[] {
   return flat.waiting
 }
 
-/** Ids of all calls that wait, the server's included: no cut may part them from the result to come. */
+/** Ids of all calls that wait, server tools included: a cut may not separate them from their result. */
 export function waitingIds({ waiting, waitingServer }: Flat): readonly string[] {
   return [...waiting, ...waitingServer].map(({ id }) => id)
 }
 
-/** What a record that answers them says; the caller gives it its uuid, parent and time. */
+/** The body of a record with error results for these calls; the caller adds uuid, parent and timestamp. */
 export function settlingRecord(calls: readonly OpenCall[]): Pick<UserRecord, 'type' | 'isMeta' | 'message'> {
   const content = calls.map((call) => missingResult(call.id))
   return { type: 'user', isMeta: true, message: { role: 'user', content } }

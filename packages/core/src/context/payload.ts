@@ -1,7 +1,4 @@
-/**
- * A request as the engine builds it: neutral, in the JSON shape of the Messages API. A codec in `wire` turns
- * it into a provider's bytes.
- */
+/** A request in the JSON shape of the Messages API. A codec in `wire` turns it into a provider's bytes. */
 import type { Block, Content } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 
@@ -10,7 +7,7 @@ export type Role = 'user' | 'assistant' | 'system'
 export interface ApiMessage {
   readonly role: Role
   readonly content: Content
-  /** Fields of a system message in mid-conversation (`clear_at`, `output_config`). */
+  /** Fields of a mid-conversation system message (`clear_at`, `output_config`). */
   readonly [field: string]: unknown
 }
 
@@ -23,8 +20,8 @@ export interface Payload {
   readonly thinking?: JsonObject
   readonly tool_choice?: JsonObject
   readonly stream?: boolean
-  /** Names of provider betas in force; a codec puts them where its provider wants them (a header). */
+  /** Beta features in use; a codec sends them where its provider expects them (a header). */
   readonly betas?: readonly string[]
-  /** Everything else a provider takes (`metadata`, `context_management`, `output_config` …). */
+  /** Any other field a provider accepts (`metadata`, `context_management`, `output_config` …). */
   readonly [field: string]: unknown
 }

@@ -1,34 +1,87 @@
 /**
- * Tool calls and their results: the only file that knows the rule. Every call of a response has its result in the
- * user message right behind it, and every result has its call there. A missing result is completed, what has no
- * partner is left out, and each repair is reported.
+ * Message drafts, and the rule that pairs tool calls with their results; no other file has this rule. Every call of
+ * a response has its result in the user message right after it, and every result has its call there. A missing
+ * result is completed, an unpaired result is left out, and each repair is reported.
  *
- * A call waits while its result may still come: a client's call until a response follows the user message behind it,
- * a server's until anything but tool results follows it. A call that repeats an earlier id never waits.
+ * A call waits while its result may still come: a client tool call until a response follows the user message after
+ * it, a server tool call until anything but tool results follows it. A call that repeats an earlier id never waits.
  */
-
 import {
+  isBlankText,
   isServerToolResult,
   isServerToolUse,
+  isThinking,
   isToolResult,
   isToolUse,
   type ToolResultBlock,
 } from '../log/block.ts'
 import { List } from '../log/persistent-collections.ts'
-import {
-  type Draft,
-  isEmpty,
-  type Part,
-  type Repair,
-  type RepairKind,
-  resultsOf,
-  withParts,
-} from './message-parts.ts'
+import type { Part } from './entry.ts'
+import type { ApiMessage, Role } from './payload.ts'
 
-/** The answer to a call that never got one. The same text whether completed here or appended as a record. */
+/** A message being assembled from the parts of one or more records. */
+export interface Draft {
+  readonly role: Role
+  /** The `message.id` of a response. */
+  readonly response: string | null
+  readonly parts: List<Part>
+  /** The message as given, if it comes from one record and is unchanged. */
+  readonly whole: ApiMessage | null
+  /** Only tool results and attachments: later records of the response before it may still follow. */
+  readonly crossable: boolean
+}
+
+/** What was changed so that the provider accepts the request. */
+export type RepairKind =
+  | 'missing-result' // a call without result got an error result
+  | 'late-result' // a result that came after the conversation had continued
+  | 'duplicate-result'
+  | 'orphan-result' // a result without its call
+  | 'duplicate-call' // a call id that was used before
+  | 'open-server-call'
+  | 'orphan-server-result'
+  | 'blank-text'
+  | 'silent-tail' // a last response without content
+  | 'no-first-prompt' // the conversation began with an assistant message
+
+export interface Repair {
+  readonly kind: RepairKind
+  /** uuid of the record concerned. */
+  readonly origin: string
+  /** The tool call, if the repair concerns one. */
+  readonly id?: string
+}
+
+export function withParts(draft: Draft, parts: readonly Part[]): Draft {
+  const isSame =
+    draft.parts.length === parts.length && parts.every((part, index) => draft.parts.at(index) === part)
+  return isSame ? draft : { ...draft, parts: List.of(parts), whole: null }
+}
+
+/** One message of two. */
+export function joined(one: Draft, other: Draft): Draft {
+  let { parts } = one
+  for (const part of other.parts) parts = parts.push(part)
+  return { ...one, parts, whole: null, crossable: one.crossable && other.crossable }
+}
+
+/** Nothing to send. A system message without content may still set the effort (`output_config`). */
+export function isEmpty(draft: Draft): boolean {
+  return draft.parts.length === 0 && draft.whole?.output_config === undefined
+}
+
+/** A response of only thinking and blank text: it may not end a request. */
+export function isSilent(draft: Draft): boolean {
+  if (draft.role !== 'assistant') return false
+  return [...draft.parts].every((part) => isThinking(part.block) || isBlankText(part.block))
+}
+
+// Client tools.
+
+/** Content of the result for a call that never got one, whether completed here or appended as a record. */
 export const MISSING_RESULT_TEXT = 'The tool call was interrupted and returned no result.'
 
-/** What stands where a response made nothing but calls whose ids were used before. */
+/** Stands in for a response that had only calls with ids used before. */
 export const REPEATED_CALL_TEXT = '[A call that repeated the id of an earlier one was left out.]'
 
 export function missingResult(id: string): ToolResultBlock {
@@ -42,125 +95,115 @@ export interface OpenCall {
   readonly origin: string
 }
 
-export interface Paired {
+interface Paired {
   readonly drafts: readonly Draft[]
   readonly repairs: readonly Repair[]
-  /** Client calls that wait, and server calls that do. */
+  /** Client calls that wait for their result, and server calls that do. */
   readonly waiting: readonly OpenCall[]
   readonly waitingServer: readonly OpenCall[]
 }
 
-/** `isKnownCall`: was there such a call in what is finished already? */
+/** `isKnownCall`: whether messages already finished contain a call with this id. */
 export function pairTools(drafts: readonly Draft[], isKnownCall: (id: string) => boolean): Paired {
   const repairs: Repair[] = []
   const seen = new Set<string>()
-  const known = (id: string): boolean => seen.has(id) || isKnownCall(id)
+  const isKnown = (id: string): boolean => seen.has(id) || isKnownCall(id)
   const paired: Draft[] = []
-  let asked: Draft[] = []
-  let group: Draft[] = []
+  let responses: Draft[] = []
+  let following: Draft[] = []
   let waiting: readonly OpenCall[] = []
   const waitingServer = openServerCalls(drafts)
-  const close = (): void => {
-    const answered = answer(asked, group, known, repairs)
-    paired.push(...answered.drafts)
-    waiting = answered.open
-    asked = []
-    group = []
+  const closeGroup = (): void => {
+    const group = answer(responses, following, isKnown, repairs)
+    paired.push(...group.drafts)
+    waiting = group.open
+    responses = []
+    following = []
   }
   for (const draft of pairServerTools(drafts, waitingServer, repairs)) {
     if (draft.role !== 'assistant') {
-      group.push(draft)
+      following.push(draft)
       continue
     }
-    if (group.length > 0) close()
-    const unique = uniqueCalls(draft, known, repairs)
-    asked.push(unique)
+    if (following.length > 0) closeGroup()
+    const unique = uniqueCalls(draft, isKnown, repairs)
+    responses.push(unique)
     for (const id of callsOf(unique)) seen.add(id)
   }
-  close()
+  closeGroup()
   return { drafts: paired.filter((draft) => !isEmpty(draft)), repairs, waiting, waitingServer }
 }
 
-/** No result that comes can change these messages any more. */
+/** True if no later result can change these messages. */
 export function isSettled(drafts: readonly Draft[]): boolean {
   const last = drafts.at(-1)
-  const mayBeAnswered = last?.role === 'assistant' && callsOf(last).length > 0
-  return !mayBeAnswered && openServerCalls(drafts).length === 0
+  const awaitsResults = last?.role === 'assistant' && callsOf(last).length > 0
+  return !awaitsResults && openServerCalls(drafts).length === 0
 }
 
 export function callsOf(draft: Draft): readonly string[] {
   return [...draft.parts].flatMap(({ block }) => (isToolUse(block) ? [block.id] : []))
 }
 
-function uniqueCalls(draft: Draft, known: (id: string) => boolean, repairs: Repair[]): Draft {
+/** A response left empty gets a text: without it the messages around it would join, which changes bytes already sent. */
+function uniqueCalls(draft: Draft, isKnown: (id: string) => boolean, repairs: Repair[]): Draft {
   const own = new Set<string>()
   const parts = [...draft.parts].filter(({ block, origin }) => {
     if (!isToolUse(block)) return true
-    const repeated = own.has(block.id) || known(block.id)
-    if (repeated) repairs.push({ kind: 'duplicate-call', origin, id: block.id })
+    const isRepeated = own.has(block.id) || isKnown(block.id)
+    if (isRepeated) repairs.push({ kind: 'duplicate-call', origin, id: block.id })
     own.add(block.id)
-    return !repeated
+    return !isRepeated
   })
-  return withParts(draft, parts.length === 0 ? repeatedOf(draft) : parts)
+  const first = draft.parts.at(0)
+  if (parts.length > 0 || first === undefined) return withParts(draft, parts)
+  return withParts(draft, [{ block: { type: 'text', text: REPEATED_CALL_TEXT }, origin: first.origin }])
 }
 
-/** A response in whose place nothing stands would put together what it parted: what was sent may not change. */
-function repeatedOf({ parts }: Draft): readonly Part[] {
-  const first = parts.at(0)
-  if (first === undefined) return []
-  return [{ block: { type: 'text', text: REPEATED_CALL_TEXT }, origin: first.origin }]
-}
-
-/** The responses in a row and the messages up to the next one, with the answers right behind the calls. */
+/** Consecutive responses and the messages up to the next one, with the results right after the calls. */
 function answer(
-  asked: readonly Draft[],
-  group: readonly Draft[],
-  known: (id: string) => boolean,
+  responses: readonly Draft[],
+  following: readonly Draft[],
+  isKnown: (id: string) => boolean,
   repairs: Repair[],
 ): { readonly drafts: readonly Draft[]; readonly open: readonly OpenCall[] } {
-  const open = new Set(asked.flatMap(callsOf))
-  const given: Part[] = []
-  for (const part of group.flatMap(resultsOf)) {
+  const open = new Set(responses.flatMap(callsOf))
+  const results: Part[] = []
+  for (const part of following.flatMap(resultsOf)) {
     const { tool_use_id: id } = part.block as ToolResultBlock
-    if (open.delete(id)) given.push(part)
-    else repairs.push({ kind: strayKind(id, given, known), origin: part.origin, id })
+    const isAnswered = results.some(({ block }) => (block as ToolResultBlock).tool_use_id === id)
+    const kind = isAnswered ? 'duplicate-result' : isKnown(id) ? 'late-result' : 'orphan-result'
+    if (open.delete(id)) results.push(part)
+    else repairs.push({ kind, origin: part.origin, id })
   }
-  const calls = asked.flatMap((draft) => [...draft.parts])
+  const calls = responses.flatMap((draft) => [...draft.parts])
   const missing = calls.flatMap(({ block, origin }) =>
     isToolUse(block) && open.has(block.id) ? [{ id: block.id, origin }] : [],
   )
   for (const { id, origin } of missing) {
     repairs.push({ kind: 'missing-result', origin, id })
-    given.push({ block: missingResult(id), origin })
+    results.push({ block: missingResult(id), origin })
   }
-  const rest = group.map((draft) => ({
-    draft,
-    others: [...draft.parts].filter((part) => !isToolResult(part.block)),
-  }))
-  return { drafts: [...asked, ...placed(given, rest)], open: missing }
+  return { drafts: [...responses, ...placed(results, following)], open: missing }
 }
 
-function strayKind(id: string, given: readonly Part[], known: (id: string) => boolean): RepairKind {
-  if (given.some(({ block }) => isToolResult(block) && block.tool_use_id === id)) return 'duplicate-result'
-  return known(id) ? 'late-result' : 'orphan-result'
+/** The results go first in the message after the calls if that is a user message, otherwise into one of their own. */
+function placed(results: readonly Part[], following: readonly Draft[]): readonly Draft[] {
+  const isFirstUser = following[0]?.role === 'user'
+  const drafts = following.map((draft, index) => {
+    const others = [...draft.parts].filter((part) => !isToolResult(part.block))
+    return withParts(draft, isFirstUser && index === 0 ? [...results, ...others] : others)
+  })
+  if (isFirstUser || results.length === 0) return drafts
+  return [{ role: 'user', response: null, parts: List.of(results), whole: null, crossable: true }, ...drafts]
 }
 
-/** The answers go in front of the first message behind the call, if it is a user's; otherwise they are one of their own. */
-function placed(
-  given: readonly Part[],
-  rest: readonly { readonly draft: Draft; readonly others: readonly Part[] }[],
-): readonly Draft[] {
-  const [first, ...later] = rest
-  const behind = later.map(({ draft, others }) => withParts(draft, others))
-  if (first !== undefined && first.draft.role === 'user')
-    return [withParts(first.draft, [...given, ...first.others]), ...behind]
-  const all = first === undefined ? behind : [withParts(first.draft, first.others), ...behind]
-  return given.length === 0
-    ? all
-    : [{ role: 'user', response: null, parts: List.of(given), whole: null, crossable: true }, ...all]
+function resultsOf(draft: Draft): readonly Part[] {
+  return [...draft.parts].filter((part) => isToolResult(part.block))
 }
 
-/** Server tools: call and answer are blocks of the model's own turn and stay or go together. */
+// Server tools: call and result are blocks of the assistant's own turn and are kept or dropped together.
+
 function pairServerTools(
   drafts: readonly Draft[],
   waiting: readonly OpenCall[],
@@ -186,8 +229,8 @@ function pairServerTools(
 }
 
 function serverResults(drafts: readonly Draft[]): ReadonlySet<string> {
-  const answers = drafts.filter((draft) => draft.role === 'assistant').flatMap((draft) => [...draft.parts])
-  return new Set(answers.flatMap(({ block }) => (isServerToolResult(block) ? [block.tool_use_id] : [])))
+  const parts = drafts.filter((draft) => draft.role === 'assistant').flatMap((draft) => [...draft.parts])
+  return new Set(parts.flatMap(({ block }) => (isServerToolResult(block) ? [block.tool_use_id] : [])))
 }
 
 function openServerCalls(drafts: readonly Draft[]): readonly OpenCall[] {

@@ -1,86 +1,82 @@
 /**
- * The money of a session: a fold of its log and of nothing else, so that a session opened again knows what it
- * has cost. Every call counts, those of branches that were left and of side agents too: they were paid for.
+ * The cost of a session, computed from its log alone, so that a reopened session knows what it has cost. Every call
+ * counts, also those of abandoned branches and of subagents: they were paid for.
  */
 import { isObject } from '../log/json.ts'
 import { List, Trie } from '../log/persistent-collections.ts'
 import { isKnown, isSyntheticError, type SessionRecord, type Usage } from '../log/record.ts'
-import { billedParts, countOf, type TokensByClass } from '../tokens/usage.ts'
-import { addMoney, type Money, NO_MONEY, type Prices, priceOf, priceUncached } from './prices.ts'
+import { billedParts, byPriceClass, countOf, type TokensByClass } from '../tokens/usage.ts'
+import {
+  addMoney,
+  type Money,
+  NO_MONEY,
+  type Prices,
+  priceOf,
+  priceUncached,
+  UNKNOWN_RATES,
+} from './prices.ts'
 
-// What one call cost, as far as its usage and the prices of its model tell.
+// The cost of one call.
 
-/** The prices of a model at a moment (ISO 8601); null where they are not known. */
+/** The prices of a model at a time (ISO 8601); null if unknown. */
 export type PriceList = (model: string, at: string) => Prices | null
 
 export interface BilledCall {
-  /** Of the response. */
+  /** Id of the response. */
   readonly id: string
-  /** Who asked, where it was not the conversation itself: `compact`, a side agent … */
+  /** What made the call, if not the conversation itself: `compact`, a subagent … */
   readonly source: string | null
   readonly model: string
   readonly at: string
-  /** Null where nobody told. */
+  /** Null if the log does not have it. */
   readonly usage: Usage | null
 }
 
 export interface PricedCall extends BilledCall {
   readonly tokens: TokensByClass
   readonly money: Money
-  /** Dollars less than the prompt would have cost without a cache; null where a price is not known. */
+  /** Dollars saved on the prompt by the cache; null if a price is unknown. */
   readonly saved: number | null
 }
 
-const UNPRICED: Prices = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
-const NO_USAGE = 'calls whose usage the log does not have'
-export const NO_TOKENS: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
+export const NO_TOKENS: TokensByClass = byPriceClass(() => 0)
 
 export function priceCall(call: BilledCall, list: PriceList): PricedCall {
   const { usage, model, at } = call
-  if (usage === null) return { ...call, tokens: NO_TOKENS, money: UNTOLD, saved: null }
+  if (usage === null) {
+    const money = { ...NO_MONEY, total: null, missing: ['calls whose usage the log does not have'] }
+    return { ...call, tokens: NO_TOKENS, money, saved: null }
+  }
   const pricesOf = (name: string): Prices | null => list(name, at)
   const prices = pricesOf(model)
-  const money = priceOf(usage, prices ?? UNPRICED, pricesOf)
-  const uncached = priceUncached(usage, prices ?? UNPRICED, pricesOf)
+  const money = priceOf(usage, prices ?? UNKNOWN_RATES, pricesOf)
+  const uncachedPrompt = promptPrice(priceUncached(usage, prices ?? UNKNOWN_RATES, pricesOf))
+  const prompt = promptPrice(money)
   return {
     ...call,
     tokens: billedParts(usage).reduce((sum, { tokens }) => addTokens(sum, tokens), NO_TOKENS),
     money:
       prices === null && money.missing.length > 0 ? { ...money, missing: [`prices of ${model}`] } : money,
-    saved: difference(promptPrice(uncached), promptPrice(money)),
+    saved: uncachedPrompt === null || prompt === null ? null : uncachedPrompt - prompt,
   }
 }
-
-const UNTOLD: Money = { ...NO_MONEY, total: null, missing: [NO_USAGE] }
 
 export function addTokens(one: TokensByClass, other: TokensByClass): TokensByClass {
-  return {
-    input: one.input + other.input,
-    cacheRead: one.cacheRead + other.cacheRead,
-    write5m: one.write5m + other.write5m,
-    write1h: one.write1h + other.write1h,
-    output: one.output + other.output,
-  }
+  return byPriceClass((name) => one[name] + other[name])
 }
 
-/** The prompt alone: what was saved on it is known though the price of the answer may not be. */
+/** The prompt alone: savings on it are known even if the price of the output is not. */
 function promptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Money): number | null {
   if (input === null || cacheRead === null || write5m === null || write1h === null) return null
   return input + cacheRead + write5m + write1h
 }
 
-function difference(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? null : one - other
-}
-
-// A call that a log tells of beside the conversation: a fork, a summary, a reply that said nothing.
-
-/** Null for a record that tells of none. A log may hold anything under that name. */
+/** The call of a `model_call` record: a fork, a summary, an empty reply. Null for any other record. */
 export function loggedCall(record: SessionRecord): (BilledCall & { readonly source: string }) | null {
   if (!isKnown(record) || record.type !== 'system') return null
-  const told: unknown = record.modelCall
-  if (!isObject(told)) return null
-  const { id, source, model, usage } = told
+  const logged: unknown = record.modelCall
+  if (!isObject(logged)) return null
+  const { id, source, model, usage } = logged
   if (typeof id !== 'string' || typeof source !== 'string' || typeof model !== 'string') return null
   return { id, source, model, at: record.timestamp, usage: isUsage(usage) ? usage : null }
 }
@@ -90,24 +86,24 @@ function isUsage(usage: unknown): usage is Usage {
 }
 
 export interface SessionMoney {
-  /** Of the calls that can no longer change. */
+  /** Totals of the calls that can no longer change. */
   readonly settled: MoneyTotals
-  /** The newest: a response is several records, and the last of them tells its whole usage. */
+  /** The newest calls: a response is several records, and only the last has its full usage. */
   readonly recent: readonly PricedCall[]
-  /** Ids of the calls that are settled. */
+  /** Ids of the settled calls. */
   readonly closed: Trie<true>
-  /** What has been taken in. */
+  /** The records counted so far. */
   readonly records: List<SessionRecord>
 }
 
-/** Responses that may still grow: of side agents at work together, say. */
+/** Responses that may still grow, for example of parallel subagents. */
 const MOST_OPEN = 16
 
 export function noMoney(): SessionMoney {
   return { settled: NO_TOTALS, recent: [], closed: Trie.empty(), records: List.of() }
 }
 
-/** The money once the log has come to `records`. Costs what is new. */
+/** The cost once the log has these records. Only new records are processed. */
 export function advanceMoney(
   money: SessionMoney,
   records: List<SessionRecord>,
@@ -147,7 +143,7 @@ function withPriced(money: SessionMoney, call: PricedCall): SessionMoney {
   }
 }
 
-/** The call that a record tells of, if it does. */
+/** The call that a record reports, or null. */
 function callIn(record: SessionRecord): BilledCall | null {
   if (!isKnown(record)) return null
   if (record.type !== 'assistant') return loggedCall(record)
@@ -157,11 +153,11 @@ function callIn(record: SessionRecord): BilledCall | null {
   return { id, model, source, at: record.timestamp, usage: usage ?? null }
 }
 
-// The figures of a bill: spent, saved by the cache, lost to breaks, spent on the engine's own acts.
+// Totals: spent, saved by the cache, lost to cache breaks, spent on the engine's own rewrites.
 
 /** Dollars. */
 interface Amount {
-  /** Null where a part of it is not known. */
+  /** Null if a part of it is unknown. */
   readonly total: number | null
   /** The sum of what is known. */
   readonly known: number
@@ -169,19 +165,19 @@ interface Amount {
 
 export interface MoneyTotals {
   readonly calls: number
-  /** Calls of which something has no known price, or whose usage nobody told; `spent.missing` says what. */
+  /** Calls without usage or with an unknown price; `spent.missing` says what. */
   readonly unpricedCalls: number
   readonly tokens: TokensByClass
   readonly spent: Money
-  /** What the same prompts would have cost without a cache, less what they did. */
+  /** What the same prompts would have cost without a cache, minus what they cost. */
   readonly savedByCache: Amount
   readonly breaks: number
   readonly tokensLostToBreaks: number
-  /** A part of what was spent, and so are the two below. */
+  /** Part of `spent`, as are the two below. */
   readonly lostToBreaks: Amount
-  /** On calls that wrote a summary. */
+  /** Calls that wrote a summary. */
   readonly spentOnCompaction: Amount
-  /** On processing again what clearings changed. */
+  /** Re-caching what clearings changed. */
   readonly spentOnClearing: Amount
 }
 
@@ -200,7 +196,7 @@ const NO_TOTALS: MoneyTotals = {
   spentOnClearing: NOTHING,
 }
 
-/** The source of calls that write summaries, as `spentOnCompaction` counts them. */
+/** Source of the calls that `spentOnCompaction` counts. */
 export const COMPACTION = 'compact'
 
 function withCall(totals: MoneyTotals, { money, tokens, saved, source }: PricedCall): MoneyTotals {
@@ -218,7 +214,7 @@ function withCall(totals: MoneyTotals, { money, tokens, saved, source }: PricedC
   }
 }
 
-/** `loss` as a log holds it. */
+/** `loss`: a `cache_loss` as read from the log, unchecked. */
 function withLoss(totals: MoneyTotals, loss: { readonly [field: string]: unknown }): MoneyTotals {
   const usd = typeof loss.usd === 'number' && Number.isFinite(loss.usd) ? loss.usd : null
   if (loss.kind === 'act') return { ...totals, spentOnClearing: plus(totals.spentOnClearing, usd) }

@@ -6,7 +6,7 @@
 import { forecastRead } from '../cache/cache-forecast.ts'
 import { NO_LINEAGE } from '../cache/cache-model.ts'
 import type { CacheOutcome } from '../cache/cache-monitor.ts'
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
 import { blocksOf } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'

@@ -1,6 +1,5 @@
-import { Choices, generateSession, SessionBuilder } from '@tidemark/core/testing'
+import { Choices, createFakeBlobs, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { createMemoryBlobs } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { blocksOf, isText } from '../log/block.ts'
 import { isKnown } from '../log/record.ts'
@@ -155,7 +154,7 @@ describe('a conversation as Markdown', () => {
   })
 
   it('has large results whole where the blobs are given', async () => {
-    const blobs = createMemoryBlobs()
+    const blobs = createFakeBlobs()
     const blob = await blobs.put(new TextEncoder().encode('all of it'))
     const builder = new SessionBuilder()
     builder.result('call-1', 'head and tail', {

@@ -4,7 +4,7 @@
  */
 
 import { type Act, type View, viewOf } from '../context/context-view.ts'
-import { isShown, textOfAttachment } from '../context/message-parts.ts'
+import { isShown, textOfAttachment } from '../context/entry.ts'
 import { type Block, blocksOf, isMedia, isText, isThinking, isToolResult, isToolUse } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { isKnown, type KnownRecord, type SessionRecord, type SystemRecord } from '../log/record.ts'

@@ -1,6 +1,6 @@
 /** Finds a record, tool call, response or blob of this session by its id. Ids of other sessions find nothing. */
 
-import { textOfAttachment } from '../context/message-parts.ts'
+import { textOfAttachment } from '../context/entry.ts'
 import {
   type Block,
   blocksOf,

@@ -1,6 +1,5 @@
-import { Choices, generateSession, SessionBuilder } from '@tidemark/core/testing'
+import { Choices, createFakeBlobs, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { createMemoryBlobs } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { howToGet, NO_PATHS } from '../clearing/placeholder.ts'
 import { isKnown } from '../log/record.ts'
@@ -57,7 +56,7 @@ describe('history by id', () => {
   })
 
   it('finds nothing of other sessions, and no blob that this one does not name', async () => {
-    const blobs = createMemoryBlobs()
+    const blobs = createFakeBlobs()
     const blob = await blobs.put(new TextEncoder().encode('secret of another session'))
     for (const id of ['r-99', blob])
       expect(await runHistory({ id }, source(told(), { blobs }))).toEqual({
@@ -80,7 +79,7 @@ describe('history by id', () => {
   it('pages that are put together are the whole, byte for byte, also of what was put aside', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary', minLength: 600, maxLength: 2_500 }), async (text) => {
-        const blobs = createMemoryBlobs()
+        const blobs = createFakeBlobs()
         const given = { type: 'tool_result' as const, tool_use_id: 'call-1', content: text }
         const { result, spilled } = await spill({
           ...{ result: given, tool: 'Bash', policy: DEFAULT_POLICY.spill, measure, blobs },
@@ -120,7 +119,7 @@ describe('history by id', () => {
   it('says that a blob is gone rather than making one up', async () => {
     const builder = new SessionBuilder()
     builder.user('x', { spilled: [{ toolUseId: 'c', part: null, blob: 'b1', holds: 'text', bytes: 1 }] })
-    expect(await ask({ id: 'b1' }, source(builder, { blobs: createMemoryBlobs() }))).toBe(
+    expect(await ask({ id: 'b1' }, source(builder, { blobs: createFakeBlobs() }))).toBe(
       'Blob b1 is not in the store any more.',
     )
     const broken = { get: () => Promise.reject(new Error('Blob b1 is damaged')) }

@@ -1,6 +1,5 @@
-import { SessionBuilder } from '@tidemark/core/testing'
+import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { createMemoryBlobs } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { HISTORY_TOOL, NO_PATHS } from '../clearing/placeholder.ts'
 import type { Block, ToolResultBlock } from '../log/block.ts'
@@ -22,7 +21,7 @@ function question(content: string | readonly Block[], more: Partial<SpillQuestio
     policy: { ...DEFAULT_POLICY.spill, imageBytes: 50 },
     budgets,
     measure,
-    blobs: createMemoryBlobs(),
+    blobs: createFakeBlobs(),
     paths,
     ...more,
   }
@@ -113,7 +112,7 @@ describe('a large result', () => {
       text.map((given) => ({ type: 'text', text: given, citations: null })),
       picture,
     )
-    const blobs = createMemoryBlobs()
+    const blobs = createFakeBlobs()
     let aside = 0
     await fc.assert(
       fc.asyncProperty(fc.oneof(text, fc.array(block, { maxLength: 4 })), async (content) => {

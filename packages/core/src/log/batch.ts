@@ -1,19 +1,19 @@
 /**
- * Records appended together count only when all of them are there, so a log cut at any byte reads as whole
- * batches and nothing else. What is set aside is reported.
+ * Batches: records appended together are valid only when all of them are present, so a log cut at any byte reads as
+ * complete batches. Records that are set aside are reported as damage.
  */
 import { isObject } from './json.ts'
 import type { BatchStamp, SessionRecord } from './record.ts'
 
-/** Where the reading of a log stands. It changes with every line. */
+/** State of a reading; mutated by every line. */
 export interface Gathering {
   readonly damage: Damage[]
-  /** Position of the last record that counts. */
+  /** Position of the last valid record. */
   position: number
   open: OpenBatch | null
 }
 
-/** A record that counts, with its place in the log: the position it says, or else the next. */
+/** A valid record with its position in the log: its `seq`, or the next position. */
 export interface Counted extends Line {
   readonly position: number
 }
@@ -22,14 +22,14 @@ export function gatheringFrom(position: number): Gathering {
   return { damage: [], position, open: null }
 }
 
-/** Null where its position and batch can be read; otherwise why not. A record without position has no batch. */
+/** Why `seq` or `batch` is invalid, or null. A record without `seq` has no batch. */
 export function stampProblem({ seq, batch }: SessionRecord): string | null {
   if (seq == null) return null
   if (!Number.isSafeInteger(seq) || seq < 1) return 'seq is a whole number from 1 on'
   return batch == null || isStamp(batch) ? null : 'batch has an id, an index and how many there are'
 }
 
-/** The records that count from now on: this one, or all of the batch that it completes, or none yet. */
+/** The records that are now valid: this one, all records of the batch it completes, or none yet. */
 export function gather(gathering: Gathering, record: SessionRecord, line: number): readonly Counted[] {
   const { seq, batch } = record
   if (seq != null && batch != null) return gatherPart(gathering, { record, line }, { ...batch, seq })
@@ -40,7 +40,7 @@ export function gather(gathering: Gathering, record: SessionRecord, line: number
   return NONE
 }
 
-/** No more parts of the batch will come. Gives what had to wait for it. */
+/** Gives up on the open batch and returns the records that waited for it. */
 export function closeBatch(gathering: Gathering): readonly Counted[] {
   const { open } = gathering
   if (open === null) return NONE
@@ -51,34 +51,34 @@ export function closeBatch(gathering: Gathering): readonly Counted[] {
 
 const NONE: readonly Counted[] = []
 
-interface PartStamp extends BatchStamp {
-  readonly seq: number
-}
-
-function gatherPart(gathering: Gathering, part: Line, stamp: PartStamp): readonly Counted[] {
+function gatherPart(
+  gathering: Gathering,
+  part: Line,
+  stamp: BatchStamp & { readonly seq: number },
+): readonly Counted[] {
   const { open, position } = gathering
   if (open !== null && standsBetween(open, stamp.seq - stamp.index, position)) {
-    gathering.damage.push({ kind: 'out-of-order', line: part.line, why: STRAY })
+    const why = 'part of an earlier batch stands among the parts of this one; it is set aside'
+    gathering.damage.push({ kind: 'out-of-order', line: part.line, why })
     return NONE
   }
   const isNew = open === null || beginsAnew(open, stamp, part.record)
   const waiting = isNew ? closeBatch(gathering) : NONE
   const batch = isNew ? newBatch(stamp, stamp.seq) : open
   gathering.open = batch
-  for (const damage of takePart(batch, stamp, part)) gathering.damage.push(damage)
-  return isWhole(batch) ? [...waiting, ...countBatch(gathering, batch)] : waiting
+  gathering.damage.push(...takePart(batch, stamp, part))
+  const isComplete = !batch.isBroken && batch.parts.length === batch.of
+  return isComplete ? [...waiting, ...countBatch(gathering, batch)] : waiting
 }
 
-const STRAY = 'part of an earlier batch stands among the parts of this one; it is set aside'
-
-/** What stood between the parts counts behind them, so that the parts have the positions they say. */
+/** Other records between the parts get positions after them, so that the parts have the positions they state. */
 function countBatch(gathering: Gathering, { parts, between }: OpenBatch): readonly Counted[] {
   gathering.open = null
   const counted = [...parts, ...between].map((line) => count(gathering, line))
   return between.length === 0 ? counted : counted.sort((one, other) => one.line - other.line)
 }
 
-/** A record keeps its place whatever its position says; the log goes on from the highest. */
+/** A record keeps its place even if its `seq` is out of order; the log continues from the highest position. */
 function count(gathering: Gathering, { record, line }: Line): Counted {
   const expected = gathering.position + 1
   const position = record.seq ?? expected
@@ -96,10 +96,10 @@ function isStamp(stamp: unknown): stamp is BatchStamp {
   return Number.isSafeInteger(stamp.of) && index >= 0 && index < Number(stamp.of)
 }
 
-// One batch while its lines come in. Lines can be copied, and a writer that was cut off may tell its batch anew,
-// so a part may come more than once: what is said again is set aside, and the newest telling counts.
+// One open batch. Lines can be copied, and a writer that was interrupted may write its batch again, so a part may
+// occur more than once: copies are set aside, and the newest attempt at the batch counts.
 
-/** A record and the line it stands on. */
+/** A record and its line number. */
 interface Line {
   readonly record: SessionRecord
   readonly line: number
@@ -108,16 +108,16 @@ interface Line {
 interface OpenBatch {
   readonly id: string
   readonly of: number
-  /** The position of its first record. */
+  /** Position of its first record. */
   readonly first: number
   parts: Line[]
-  /** What an earlier telling had, for as long as that is more than what the present one has. */
+  /** Parts of an earlier attempt, while it has more of them than the current one. */
   before: readonly Line[]
-  /** Lines among the parts that are none: they count once it is known whether the batch does. */
+  /** Records between the parts that belong to no batch: they wait until the batch is complete or given up. */
   readonly between: Line[]
-  /** A part is missing: the rest is gathered only to be reported as one. */
+  /** A part is missing: the rest is collected only to be reported together. */
   isBroken: boolean
-  /** A header came: what follows may be from another writer, who need not know this batch. */
+  /** A header followed: later lines may be from another writer that does not know this batch. */
   isPastHeader: boolean
 }
 
@@ -127,26 +127,22 @@ function newBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch {
 }
 
 /**
- * Does a line that says position `first` for itself or its batch (null: none) leave the batch open? So does one of
- * another tool, and an old one that was copied. Whoever goes on after a batch was cut off goes on from `last`.
+ * True if a line that starts at position `first` (null: it has none) leaves the batch open: a line of another tool, or
+ * a copy of an old line. A writer that continues after an interrupted batch continues from `last`.
  */
 function standsBetween(open: OpenBatch, first: number | null, last: number): boolean {
   if (first === null) return true
   return first <= last && first < open.first && !open.isPastHeader
 }
 
-/** Another batch, or this one from its first part on in other words: whoever wrote it did not go on with this one. */
+/** Another batch, or this one from its first part with other content: its writer did not continue this one. */
 function beginsAnew(open: OpenBatch, { id, index, of }: BatchStamp, record: SessionRecord): boolean {
   if (id !== open.id) return true
   const [first] = open.parts
   return index === 0 && (open.isBroken || of !== open.of || !isSame(first, record))
 }
 
-function isWhole({ parts, of, isBroken }: OpenBatch): boolean {
-  return !isBroken && parts.length === of
-}
-
-/** Tells what was said twice, or in vain. */
+/** Adds the part and returns the damage: copies, and an attempt that is given up. */
 function takePart(open: OpenBatch, { index, of }: BatchStamp, part: Line): readonly Damage[] {
   open.isPastHeader = false
   if (!open.isBroken && of === open.of) {
@@ -165,7 +161,7 @@ function incomplete(parts: readonly Line[], of: number): Damage {
   return { kind: 'incomplete-batch', line: parts[0]?.line ?? 0, why }
 }
 
-/** Of two tellings, the one that has more. */
+/** Of two attempts, the one with more parts. */
 function longest({ parts, before }: OpenBatch): readonly Line[] {
   return before.length > parts.length ? before : parts
 }
@@ -177,7 +173,7 @@ function goOn(open: OpenBatch, part: Line): readonly Damage[] {
   return isBehind && isSame(earlier, part.record) ? [] : dropEarlier(open)
 }
 
-/** A copied first line, or a new telling: what comes next will show. */
+/** A copied first line or a new attempt: the next lines decide. */
 function tellAgain(open: OpenBatch, part: Line): readonly Damage[] {
   const { parts, before } = open
   open.before = longest(open)
@@ -186,7 +182,7 @@ function tellAgain(open: OpenBatch, part: Line): readonly Damage[] {
   return open.before.length > 1 ? [] : dropEarlier(open)
 }
 
-/** The earlier telling was not cut off: what came since were copies of its lines. */
+/** The earlier attempt continues: the parts since were copies of its lines. */
 function goOnWithEarlier(open: OpenBatch, part: Line): readonly Damage[] {
   const copies = open.parts.map(copied)
   open.parts = [...open.before, part]
@@ -208,26 +204,27 @@ function isSame(line: Line | undefined, record: SessionRecord): boolean {
   return line !== undefined && JSON.stringify(line.record) === JSON.stringify(record)
 }
 
-/** What was wrong with a log, where, and what was done about it. Damage is reported, never fatal and never silent. */
+/** What was wrong with a log. Damage is always reported and never fatal. */
 export type DamageKind =
   | 'torn-line' // the last line was cut off
   | 'bad-json' // a line that is not JSON
-  | 'bad-shape' // JSON, but not a record of the kind it says it is
-  | 'incomplete-batch' // some records of a batch are missing: none of it counts
-  | 'out-of-order' // a position in the log that does not follow the one before
+  | 'bad-shape' // JSON, but not a valid record of its type
+  | 'incomplete-batch' // records of a batch are missing: none of it is used
+  | 'out-of-order' // `seq` does not follow the record before
   | 'missing-parent'
   | 'duplicate-uuid'
   | 'cyclic-parent'
   | 'missing-preserved' // a boundary names a kept record that is not in the log
-  | 'missing-anchor' // kept records were to stand behind a record that is not there
+  | 'missing-anchor' // kept records were to follow a record that is not there
   | 'boundary-without-summary'
-  | 'bad-undo' // an undo of something that is not the newest standing act
+  | 'bad-undo' // an undo of something other than the newest standing rewrite
 
 export interface Damage {
   readonly kind: DamageKind
-  /** Line in the file, 1 for the first; 0 where only the session as a whole can be named. */
+  /** Line in the file, from 1; 0 if only the session as a whole is known. */
   readonly line: number
+  /** What was wrong and what was done about it. */
   readonly why: string
-  /** The record concerned, where it is one. */
+  /** The record concerned, if there is one. */
   readonly uuid?: string
 }

@@ -1,6 +1,6 @@
 /**
- * Content blocks in the JSON shape of the Messages API, open to kinds nobody knows yet: a provider adds
- * new ones every month, and each passes through untouched. Read a block through the guards below.
+ * Content blocks in the JSON shape of the Messages API. The set is open: providers keep adding block types, and an
+ * unknown one passes through untouched. Read a block through the guards below.
  */
 import { isObject, type Json } from './json.ts'
 
@@ -28,7 +28,7 @@ export interface ToolResultBlock extends Block {
   readonly is_error?: boolean
 }
 
-/** What a message says: a string, or blocks. A string and one text block mean the same to a model. */
+/** Content of a message: a string, or blocks. A string means the same as one text block. */
 export type Content = string | readonly Block[]
 
 export function isText(block: Block): block is TextBlock {
@@ -43,7 +43,7 @@ export function isToolResult(block: Block): block is ToolResultBlock {
   return block.type === 'tool_result' && typeof block.tool_use_id === 'string'
 }
 
-/** Thinking in any form: readable, signed without text, or redacted. */
+/** Thinking in any form: with text, with only a signature, or redacted. */
 export function isThinking(block: Block): boolean {
   return block.type === 'thinking' || block.type === 'redacted_thinking'
 }
@@ -52,27 +52,27 @@ export function isMedia(block: Block): boolean {
   return block.type === 'image' || block.type === 'document'
 }
 
-/** A call that the provider runs itself (`server_tool_use`, `mcp_tool_use` …); its answer is a block of the model's own turn. */
+/** A call that the provider runs itself (`server_tool_use`, `mcp_tool_use` …); its result is a block of the same assistant turn. */
 export function isServerToolUse(block: Block): block is Block & { readonly id: string } {
   return block.type !== 'tool_use' && block.type.endsWith('_tool_use') && typeof block.id === 'string'
 }
 
-/** The answer to such a call: `web_search_tool_result`, `mcp_tool_result` … */
+/** The result of a server tool call: `web_search_tool_result`, `mcp_tool_result` … */
 export function isServerToolResult(block: Block): block is Block & { readonly tool_use_id: string } {
   return block.type.endsWith('_tool_result') && typeof block.tool_use_id === 'string'
 }
 
-/** A provider's own summary block, which may stand first in a conversation. */
+/** A summary written by the provider; it may be the first block of a conversation. */
 export function isCompactionBlock(block: Block): boolean {
   return block.type === 'compaction'
 }
 
-/** Deletions in the provider's prompt cache (see clearing/cached-clearing.ts): an instruction, and no part of the prompt. */
+/** Deletions in the provider's prompt cache (clearing/cached-clearing.ts): an instruction, not part of the prompt. */
 export function isCacheEdits(block: Block): boolean {
   return block.type === 'cache_edits'
 }
 
-/** A text block the provider would refuse: nothing in it but white space. */
+/** A text block with only white space, which providers refuse. */
 export function isBlankText(block: Block): boolean {
   return isText(block) && block.text.trim() === ''
 }

@@ -1,28 +1,29 @@
-/** From a parsed line to a record: the one door through which logs come in. Says why a line is refused. */
-
+/**
+ * Decodes a parsed line into a record, from any version of the format. A refused line comes with the reason.
+ */
 import { TidemarkError } from '../errors.ts'
 import { isBlock } from './block.ts'
 import { isObject } from './json.ts'
 import type { SessionRecord } from './record.ts'
 
 export type Decoded =
-  /** `note`: something of the line was left out. */
+  /** `note`: part of the line was left out. */
   | { readonly ok: true; readonly record: SessionRecord; readonly note?: string }
   | { readonly ok: false; readonly why: string }
 
 type Fields = { readonly [key: string]: unknown }
 
 /**
- * Checks the shape that the rest of the engine relies on and leaves everything else on the record as it is.
- * A kind we do not know is a record too: it keeps its place.
+ * Checks the fields that the engine relies on and keeps everything else unchanged. A line of an unknown type is a
+ * record too and keeps its place.
  */
 export function decodeRecord(value: unknown): Decoded {
   if (!isObject(value)) return refuse('a record is a JSON object')
   if (typeof value.type !== 'string') return refuse('a record says its type')
   const why = problemOf(value, value.type)
   if (why !== null) return refuse(why)
-  const { value: kept, ...noted } = withoutBadUsage(value)
-  return { ok: true, record: kept as unknown as SessionRecord, ...noted }
+  const { value: kept, ...note } = withoutBadUsage(value)
+  return { ok: true, record: kept as unknown as SessionRecord, ...note }
 }
 
 function problemOf(value: Fields, type: string): string | null {
@@ -40,27 +41,18 @@ function problemOf(value: Fields, type: string): string | null {
     case 'progress':
       return linkProblem(value)
     default:
-      return otherProblem(value)
+      return value.uuid == null || typeof value.uuid === 'string' ? null : 'a uuid is a string'
   }
-}
-
-function linkProblem(value: Fields): string | null {
-  if (typeof value.uuid !== 'string' || value.uuid === '') return 'a record has a uuid'
-  const parent = value.parentUuid
-  if (parent !== null && parent !== undefined && typeof parent !== 'string')
-    return 'parentUuid is a uuid or null'
-  return flagProblem(value)
 }
 
 const FLAGS = ['isSidechain', 'isMeta', 'isCompactSummary', 'isVisibleInTranscriptOnly', 'isApiErrorMessage']
 
-function flagProblem(value: Fields): string | null {
-  const bad = FLAGS.find((flag) => flagIsBad(value[flag]))
+function linkProblem(value: Fields): string | null {
+  const { uuid, parentUuid } = value
+  if (typeof uuid !== 'string' || uuid === '') return 'a record has a uuid'
+  if (parentUuid != null && typeof parentUuid !== 'string') return 'parentUuid is a uuid or null'
+  const bad = FLAGS.find((flag) => value[flag] != null && typeof value[flag] !== 'boolean')
   return bad === undefined ? null : `${bad} is true or false`
-}
-
-function flagIsBad(flag: unknown): boolean {
-  return flag !== undefined && flag !== null && typeof flag !== 'boolean'
 }
 
 function userProblem(message: unknown): string | null {
@@ -79,7 +71,7 @@ function assistantProblem(message: unknown): string | null {
 
 const FIGURES = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
 
-/** Figures that are no numbers are worth less than what was said: they go, the record stays. */
+/** Usage with figures that are not numbers is dropped; the record stays. */
 function withoutBadUsage(value: Fields): { readonly value: Fields; readonly note?: string } {
   const { message } = value
   if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
@@ -115,7 +107,7 @@ function systemProblem(value: Fields): string | null {
 }
 
 function compactProblem(metadata: unknown): string | null {
-  if (metadata === undefined || metadata === null) return null
+  if (metadata == null) return null
   if (!isObject(metadata)) return 'compactMetadata is an object'
   const { preservedMessages, unansweredMessages, preservedSegment } = metadata
   if (keptIsBad(preservedMessages)) return 'preservedMessages has an anchorUuid and a list of uuids'
@@ -125,8 +117,9 @@ function compactProblem(metadata: unknown): string | null {
 }
 
 function keptIsBad(kept: unknown): boolean {
-  if (kept === undefined || kept === null) return false
-  return !isObject(kept) || typeof kept.anchorUuid !== 'string' || !isStrings(kept.uuids)
+  if (kept == null) return false
+  if (!isObject(kept) || typeof kept.anchorUuid !== 'string' || !Array.isArray(kept.uuids)) return true
+  return !kept.uuids.every((uuid) => typeof uuid === 'string')
 }
 
 function pinProblem(pin: unknown): string | null {
@@ -134,23 +127,13 @@ function pinProblem(pin: unknown): string | null {
   return good ? null : 'a pin names its target and says whether it is pinned'
 }
 
-function isStrings(value: unknown): boolean {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string')
-}
-
-function otherProblem(value: Fields): string | null {
-  const uuid = value.uuid
-  return uuid === undefined || uuid === null || typeof uuid === 'string' ? null : 'a uuid is a string'
-}
-
 function refuse(why: string): Decoded {
   return { ok: false, why }
 }
 
-// The version of a log and the way from every older one to the present: a log names its version in its first
-// line and is brought up to date as it is read, never rewritten.
+// Format versions. A log states its version in its first line; older lines are upcast as they are read, never rewritten.
 
-/** The first line of a log, and of every later part that was written in another version. It has no position. */
+/** The first line of a log, and of every later part written in another version. It has no position. */
 interface LogHeader {
   readonly type: 'tidemark'
   readonly format: 'tidemark-session'
@@ -159,20 +142,16 @@ interface LogHeader {
   readonly timestamp: string
 }
 
-/** A line as parsed, before it is known to be a record. */
+/** A parsed line that has not been decoded yet. */
 export type ParsedLine = { readonly [field: string]: unknown }
 
-/** Turns a line of one version into the same line of the next. */
+/** Converts a line of one version to the next. */
 export type Upcast = (line: ParsedLine) => ParsedLine
 
-/** `UPCASTS[0]` leads from version 1 to version 2, and so on: the present version follows from their number. */
+/** `UPCASTS[0]` converts version 1 to version 2, and so on; the current version follows from their number. */
 export const UPCASTS: readonly Upcast[] = []
 
-export const LOG_VERSION: number = versionAfter(UPCASTS)
-
-function versionAfter(upcasts: readonly Upcast[]): number {
-  return upcasts.length + 1
-}
+export const LOG_VERSION: number = UPCASTS.length + 1
 
 export function newHeader(sessionId: string, timestamp: string): LogHeader {
   return { type: 'tidemark', format: 'tidemark-session', version: LOG_VERSION, sessionId, timestamp }
@@ -182,11 +161,11 @@ export function isHeader(line: ParsedLine): boolean {
   return line.type === 'tidemark'
 }
 
-/** The version a header names; null where it names none that can be. */
+/** The version in a header, or null if it is invalid. Throws `newer-format` for a version above the known ones. */
 export function versionOf(header: ParsedLine, upcasts: readonly Upcast[] = UPCASTS): number | null {
   const { format, version } = header
   if (format !== 'tidemark-session' || !isVersion(version)) return null
-  const known = versionAfter(upcasts)
+  const known = upcasts.length + 1
   if (version <= known) return version
   throw new TidemarkError(
     'newer-format',
@@ -195,7 +174,7 @@ export function versionOf(header: ParsedLine, upcasts: readonly Upcast[] = UPCAS
   )
 }
 
-/** Brings one line of `version` up to the present version. */
+/** Converts one line of `version` to the current version. */
 export function upcastLine(line: ParsedLine, version: number, upcasts: readonly Upcast[] = UPCASTS): unknown {
   let present: unknown = line
   for (let step = version; step <= upcasts.length && isObject(present); step += 1)

@@ -1,20 +1,20 @@
-/** Width and height of a picture, read from its first bytes as they stand in a request: base64, never decoded whole. */
+/** Width and height of an image, read from the first bytes of its base64 data without decoding all of it. */
 export interface ImageSize {
   readonly width: number
   readonly height: number
 }
 
-/** Null for what is no PNG, JPEG, GIF or WebP, or is cut off before its size is told. */
+/** Null if the data is not PNG, JPEG, GIF or WebP, or ends before the size. */
 export function imageSize(base64: string): ImageSize | null {
   const byte = byteReader(base64)
   const size = pngSize(byte) ?? gifSize(byte) ?? webpSize(byte) ?? jpegSize(byte)
   return size !== null && size.width > 0 && size.height > 0 ? size : null
 }
 
-/** The byte at an offset; NaN beyond the end, and for what is no base64: every comparison with it fails. */
+/** The byte at an offset; NaN beyond the end and for invalid base64, so that every comparison fails. */
 type Bytes = (offset: number) => number
 
-/** Decodes the three bytes around the one asked for: a picture is never decoded whole. */
+/** Decodes only the three bytes around the requested one. */
 function byteReader(base64: string): Bytes {
   return (offset) => {
     if (Number.isNaN(offset)) return Number.NaN
@@ -64,7 +64,7 @@ function webpSize(byte: Bytes): ImageSize | null {
   return { width: little(byte, 26, 2) % 0x4000, height: little(byte, 28, 2) % 0x4000 }
 }
 
-/** Walks from segment to segment up to the one that starts a frame. */
+/** Walks the segments up to the first frame header. */
 function jpegSize(byte: Bytes): ImageSize | null {
   if (byte(0) !== 0xff || byte(1) !== 0xd8) return null
   for (let offset = 2; byte(offset) === 0xff; ) {
@@ -79,7 +79,7 @@ function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 }
 
-/** Markers without a body have no length either. */
+/** Markers without a body have no length field. */
 function segmentLength(byte: Bytes, offset: number, marker: number): number {
   const bare = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
   return bare ? 0 : big(byte, offset + 2, 2)

@@ -1,15 +1,15 @@
-import type { RawBlock } from './record.ts'
-
-/** JSON values, and the questions asked of them from outside: is this JSON at all, and how deep? */
+/**
+ * JSON values and JSON text: type checks, the depth limit, and reading text whose exact spelling must be kept (the
+ * order of integer-like keys, integers over 2^53, `1.0`, duplicate keys).
+ */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
 export interface JsonObject {
   readonly [key: string]: Json
 }
 
 /**
- * How many lists and objects a record may have inside each other, itself counted. A parser takes any number;
- * stringify, and whatever else walks a value by calling itself, runs out of stack after some thousands. What is
- * deeper is refused at every door, so that nothing behind a door has to ask.
+ * Levels of nesting a record may have, itself included. `JSON.parse` accepts any depth, but `JSON.stringify` and other
+ * recursive functions overflow the stack after some thousand levels. Deeper values are refused wherever they enter.
  */
 export const MAX_DEPTH = 1000
 
@@ -17,7 +17,7 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** True also of a value that holds itself. */
+/** Also true for a value that contains itself. */
 export function isTooDeep(value: unknown, levels: number = MAX_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true
@@ -26,9 +26,9 @@ export function isTooDeep(value: unknown, levels: number = MAX_DEPTH): boolean {
 }
 
 /**
- * The path of the first thing in `value` that JSON cannot carry (undefined, NaN, a function, a Date, a cycle, a
- * gap in a list, more than `MAX_DEPTH` levels …), or null. A record that passes is the same after a JSON round
- * trip (law 1), but for -0.
+ * The path of the first part of `value` that JSON cannot represent (undefined, NaN, a function, a Date, a cycle, a
+ * gap in an array, more than `MAX_DEPTH` levels …), or null. A record that passes is unchanged by a JSON round trip
+ * (law 1), except that -0 becomes 0.
  */
 export function firstNonJson(value: unknown, path = '', open: readonly unknown[] = []): string | null {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return null
@@ -43,7 +43,7 @@ export function firstNonJson(value: unknown, path = '', open: readonly unknown[]
   return null
 }
 
-/** Of a list: it has nothing but its items. Gaps in it show as undefined. */
+/** An array may have no properties besides its items; gaps are found as undefined items. */
 function isPlain(value: object): boolean {
   if (Array.isArray(value)) return Object.keys(value).length <= value.length
   const prototype = Object.getPrototypeOf(value)
@@ -52,7 +52,7 @@ function isPlain(value: object): boolean {
 
 const encoder = new TextEncoder()
 
-/** UTF-8 bytes of the JSON of `value`; null for what has no JSON (a cycle, a big integer, bottomless nesting). */
+/** UTF-8 length of the JSON of `value`; null if it has none (a cycle, a bigint, too deep). */
 export function jsonBytes(value: unknown): number | null {
   try {
     return encoder.encode(JSON.stringify(value) ?? 'null').length
@@ -61,20 +61,19 @@ export function jsonBytes(value: unknown): number | null {
   }
 }
 
-// JSON as text, for what a parsed value cannot hold: the order of integer-like keys, integers over 2^53,
-// `1.0`, duplicate keys. Works on text that parses; says nothing about text that does not.
+// JSON text. These functions expect text that parses.
 
 const SPACE = ' \t\n\r'
-/** What a string may hold that stringify could spell otherwise. */
+/** Characters that `JSON.stringify` may write differently. */
 const ESCAPED = /[\\\ud800-\udfff]/
 
 export interface Member {
   readonly key: string
-  /** The value's text, as it stood. */
+  /** The JSON text of the value, unchanged. */
   readonly text: string
 }
 
-/** The value, or undefined where the text is no JSON. */
+/** The parsed value, or undefined if the text is not JSON. */
 export function readJson(text: string): Json | undefined {
   try {
     const value: Json = JSON.parse(text)
@@ -85,8 +84,8 @@ export function readJson(text: string): Json | undefined {
 }
 
 /**
- * The text comes out of parse and stringify saying the same: same members in the same order, same numbers.
- * White space and the way a string is escaped do not count.
+ * True if parse and stringify keep the members, their order and the numbers of the text. White space and the escaping
+ * of strings do not matter.
  */
 export function survives(text: string): boolean {
   try {
@@ -97,12 +96,12 @@ export function survives(text: string): boolean {
   }
 }
 
-/** The text, only where the parsed value would not say the same. */
+/** The text if parse and stringify would change it, otherwise undefined. */
 export function rawUnlessSurvives(text: string): string | undefined {
   return survives(text) ? undefined : text
 }
 
-/** The members of an object's text in order, each of a duplicate too. */
+/** The members of an object in order, duplicates included. The text must be valid JSON. */
 export function membersOf(text: string): readonly Member[] {
   const members: Member[] = []
   for (let at = skipSpace(text, text.indexOf('{') + 1); text[at] === '"'; ) {
@@ -115,7 +114,7 @@ export function membersOf(text: string): readonly Member[] {
   return members
 }
 
-/** The text of each element of an array's text. */
+/** The text of each element of an array. The text must be valid JSON. */
 export function elementsOf(text: string): readonly string[] {
   const elements: string[] = []
   const start = skipSpace(text, text.indexOf('[') + 1)
@@ -127,7 +126,7 @@ export function elementsOf(text: string): readonly string[] {
   return elements
 }
 
-/** The text of the last member with that key: the one a parser takes. */
+/** The text of the last member with this key, which is the one a parser uses. */
 export function memberOf(text: string, key: string): string | undefined {
   return membersOf(text).findLast((member) => member.key === key)?.text
 }
@@ -140,7 +139,7 @@ export function arrayText(elements: readonly string[]): string {
   return `[${elements.join(',')}]`
 }
 
-/** `members` with `key` said once, in its old place or else at the end. */
+/** `members` with `key` once: at its last old position, otherwise at the end. */
 export function withMember(members: readonly Member[], key: string, text: string): readonly Member[] {
   const place = members.findLastIndex((member) => member.key === key)
   if (place === -1) return [...members, { key, text }]
@@ -161,7 +160,7 @@ function endOfValue(text: string, from: number): number {
   return endOfRun(text, from, `,]}${SPACE}`)
 }
 
-/** Counts brackets instead of calling itself: a model may nest deeper than a stack. */
+/** Counts brackets instead of recursing: a model may nest deeper than the stack allows. */
 function endOfNested(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at += 1) {
@@ -193,7 +192,7 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** The text without white space, each string escaped as stringify would. */
+/** The text without white space, with strings escaped as `JSON.stringify` does. */
 function compact(text: string): string {
   const parts: string[] = []
   for (let at = skipSpace(text, 0); at < text.length; at = skipSpace(text, at)) {
@@ -212,11 +211,11 @@ function endOfRun(text: string, from: number, stops: string): number {
   return at
 }
 
-// Blocks whose JSON text does not survive parse and stringify. Key order is part of a provider's cache key and
-// of bound thinking, so such a block is sent from its text. This finds them in a line as it was written.
-
-/** The exact texts of the blocks of `message.content` in `line` that parse and stringify would change. */
-export function rawBlocksIn(line: string): readonly RawBlock[] {
+/**
+ * The exact texts of the blocks in `message.content` of a log line that parse and stringify would change. Such a block
+ * is sent from its text: key order is part of the provider's cache key and of signed thinking.
+ */
+export function rawBlocksIn(line: string): readonly { readonly index: number; readonly text: string }[] {
   const message = isOpenedBy(line, '{') ? memberOf(line, 'message') : undefined
   const content = isOpenedBy(message, '{') ? memberOf(message, 'content') : undefined
   if (!isOpenedBy(content, '[')) return []

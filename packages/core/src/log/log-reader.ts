@@ -1,4 +1,4 @@
-/** From the lines of a log, Tidemark's own or another tool's, to the records that count and what was wrong. */
+/** Reads the lines of a log, Tidemark's own or another tool's, into records and a list of damage. */
 import {
   type Counted,
   closeBatch,
@@ -18,34 +18,34 @@ import {
   upcastLine,
   versionOf,
 } from './decode-record.ts'
-import { isObject, isTooDeep, MAX_DEPTH, rawBlocksIn } from './json.ts'
+import { isObject, isTooDeep, MAX_DEPTH, rawBlocksIn, readJson } from './json.ts'
 import type { SessionRecord } from './record.ts'
 
 export interface LineReader {
-  /** The next line, without its newline. Gives the records that count from now on, often none or one. */
+  /** Reads the next line, without its newline. Returns the records that are now valid: often none or one. */
   take(line: string): readonly SessionRecord[]
-  /** After the last newline: `rest` is what stands behind it. Gives the last records and the findings. */
+  /** Ends the reading; `rest` is the text after the last newline. Returns the last records and the damage. */
   end(rest?: string): LogEnd
-  /** Of each record that the last call gave, the line it stands on. */
+  /** Line number of each record that the last call returned. */
   readonly lines: readonly number[]
 }
 
 export interface LogEnd {
   readonly records: readonly SessionRecord[]
-  /** Position of the last record that counts. Records of a foreign log are counted from 1. */
+  /** Position of the last valid record. Records of another tool's log are counted from 1. */
   readonly position: number
   readonly damage: readonly Damage[]
-  /** What the newest header says; null for a foreign log, or where no header survived. */
+  /** From the newest header; null for another tool's log, or if no header is readable. */
   readonly version: number | null
-  /** False for a file that has no line of a log and does not look like the torn beginning of one. */
+  /** False if no line is a record or header and the file does not look like the torn start of a log. */
   readonly isLog: boolean
-  /** From where a later reading can go on as if this one had; null where it has to begin anew. */
+  /** Where a later reading can continue; null if it has to start over. */
   readonly resume: ReadingStart | null
 }
 
-/** A place between two lines of a log: what the lines before it have come to. */
+/** A place between two lines of a log, and the state of the reading there. */
 export interface ReadingStart {
-  /** How many they are. */
+  /** Number of lines before it. */
   readonly line: number
   readonly position: number
   readonly version: number | null
@@ -53,9 +53,9 @@ export interface ReadingStart {
 
 export interface ReadingOptions {
   readonly upcasts?: readonly Upcast[]
-  /** The first line to be taken is the one behind this; the beginning of the log unless given. */
+  /** Where to start; the beginning of the log by default. */
   readonly start?: ReadingStart
-  /** Only records behind this position are given; all of them unless given. */
+  /** Return only records after this position; all by default. */
   readonly from?: number
 }
 
@@ -71,7 +71,6 @@ interface Reading {
 }
 
 const NONE: readonly Counted[] = []
-const NO_RECORDS: readonly SessionRecord[] = []
 
 export function createLineReader(options: ReadingOptions = {}): LineReader {
   const { upcasts = UPCASTS, start, from = 0 } = options
@@ -95,59 +94,37 @@ export function createLineReader(options: ReadingOptions = {}): LineReader {
 }
 
 function give(reading: Reading, counted: readonly Counted[]): readonly SessionRecord[] {
-  if (counted.length === 0 && reading.lines.length === 0) return NO_RECORDS
   const given = counted.filter(({ position }) => position > reading.from)
   reading.lines = given.map(({ line }) => line)
   return given.map(({ record }) => record)
 }
 
 function endLog(reading: Reading, rest: string): LogEnd {
-  const { gathering } = reading
-  const resume = rest === '' ? placeOf(reading) : null
+  const { gathering, line } = reading
+  // Inside a batch there is no place to continue from.
+  const canResume = rest === '' && reading.isRecognised && gathering.open === null
+  const resume = canResume ? { line, position: gathering.position, version: reading.version } : null
   const records = give(reading, [...takeLine(reading, rest, 'torn-line'), ...closeBatch(gathering)])
   const { position, damage } = gathering
   const { version, isRecognised, isForeign } = reading
   return { records, position, damage, version, isLog: isRecognised || !isForeign, resume }
 }
 
-/** Between the parts of a batch there is no place to go on from. */
-function placeOf({ gathering, line, version, isRecognised }: Reading): ReadingStart | null {
-  const { open, position } = gathering
-  return isRecognised && open === null ? { line, position, version } : null
-}
-
-/** `whenUnreadable`: what it means that the line is not JSON. Only the last one can be cut off. */
+/** `whenUnreadable`: the damage if the line is not JSON. Only the last line can be torn. */
 function takeLine(reading: Reading, text: string, whenUnreadable: DamageKind): readonly Counted[] {
   reading.line += 1
   const line = reading.line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
-  const value = parse(line)
+  const value = readJson(line)
   if (value !== undefined) return takeValue(reading, value, line)
   if (line.trim() === '') return NONE
-  if (!looksTorn(line)) reading.isForeign = true
+  // A log may begin with part of an object, or with a page that was never written, after a crash.
+  const looksTorn = line.startsWith('\0') || line.trimStart().startsWith('{')
+  if (!looksTorn) reading.isForeign = true
   report(reading, whenUnreadable, unreadable(line, whenUnreadable))
-  return takeBehindHole(reading, line)
-}
-
-/** A hole may have swallowed the newline before a line that is whole. No part of a line parses by chance. */
-function takeBehindHole(reading: Reading, line: string): readonly Counted[] {
-  const behind = line.slice(line.lastIndexOf('\0') + 1)
-  const value = behind === line ? undefined : parse(behind)
-  return isObject(value) ? takeValue(reading, value, behind) : NONE
-}
-
-/** Undefined, which no JSON text stands for, where the line is none. */
-function parse(line: string): unknown {
-  if (line === '') return undefined
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
-  }
-}
-
-/** Part of an object, or a page that was never written: a log may begin so after a crash. */
-function looksTorn(line: string): boolean {
-  return line.startsWith('\0') || line.trimStart().startsWith('{')
+  // A hole of NUL bytes may include the newline before a complete line.
+  const afterHole = line.slice(line.lastIndexOf('\0') + 1)
+  const rescued = afterHole === line ? undefined : readJson(afterHole)
+  return isObject(rescued) ? takeValue(reading, rescued, afterHole) : NONE
 }
 
 function unreadable(line: string, kind: DamageKind): string {
@@ -159,7 +136,7 @@ function unreadable(line: string, kind: DamageKind): string {
 
 function takeValue(reading: Reading, value: unknown, line: string): readonly Counted[] {
   if (!isObject(value)) return refuse(reading, 'a record is a JSON object; the line is set aside')
-  // Each level takes two characters at least: most lines are too short to be too deep.
+  // Each level takes at least two characters, so most lines are too short to be too deep.
   if (line.length > 2 * MAX_DEPTH && isTooDeep(value)) return refuse(reading, TOO_DEEP)
   if (isHeader(value)) return takeHeader(reading, value)
   const { version, upcasts } = reading
@@ -174,14 +151,14 @@ function takeValue(reading: Reading, value: unknown, line: string): readonly Cou
 
 const TOO_DEEP = `the line is nested more than ${MAX_DEPTH} levels deep; it is set aside`
 
-/** Another tool's line: what parse and stringify would change is kept beside it. Our own writer has done so. */
+/** A line of another tool: keeps the text of blocks that parse and stringify would change. Our own writer has done so. */
 function asWritten(record: SessionRecord, line: string): SessionRecord {
   if (JSON.stringify(record) === line) return record
   const rawBlocks = rawBlocksIn(line)
   return rawBlocks.length === 0 ? record : { ...record, rawBlocks }
 }
 
-/** One that only repeats the version may be a copied line, and leaves an open batch as it is. */
+/** A header with the version already in use may be a copied line; it leaves an open batch unchanged. */
 function takeHeader(reading: Reading, header: ParsedLine): readonly Counted[] {
   const version = versionOf(header, reading.upcasts)
   if (version === null)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { IndexMap, List, Trie } from './persistent-collections.ts'
+import { List, Trie } from './persistent-collections.ts'
 
 describe('List', () => {
   it('leaves the shorter list as it was', () => {
@@ -51,20 +51,20 @@ describe('List', () => {
   })
 })
 
-describe('IndexMap', () => {
+describe('Trie.add', () => {
   it('keeps the first place of a key', () => {
-    const map = IndexMap.empty().add('a', 0).add('a', 5)
+    const map = Trie.empty<number>().add('a', 0).add('a', 5)
     expect(map.get('a')).toBe(0)
   })
 
   it('does not show what a longer relative added', () => {
-    const short = IndexMap.empty().add('a', 0)
+    const short = Trie.empty<number>().add('a', 0)
     const long = short.add('b', 1)
     expect([short.get('b'), long.get('b')]).toEqual([undefined, 1])
   })
 
   it('parts two successors of one map', () => {
-    const root = IndexMap.empty().add('a', 0)
+    const root = Trie.empty<number>().add('a', 0)
     const left = root.add('b', 1)
     const right = root.add('c', 1)
     expect([left.get('c'), right.get('b'), right.get('a'), right.get('c')]).toEqual([

@@ -1,7 +1,11 @@
 /**
- * A list that only grows, as a value. `push` gives a longer list and leaves the shorter one as it was; both
- * share one array, so a push costs the same at ten and at ten thousand items. Pushing onto a list that
- * already has a successor copies it.
+ * Persistent collections: an update returns a new value and leaves the old one unchanged. Updates cost about the
+ * same whatever the size, which keeps a long session as fast as a short one.
+ */
+
+/**
+ * An append-only list. `push` returns a longer list that shares the array of the shorter one; pushing onto a list
+ * that was already extended copies it.
  */
 export class List<T> implements Iterable<T> {
   readonly length: number
@@ -35,8 +39,8 @@ export class List<T> implements Iterable<T> {
   }
 
   /**
-   * This list grew out of `other` by pushes alone, so the first `other.length` items are the same. That other
-   * lists grew out of it too makes no difference: one that was only tried out leaves the real one an heir.
+   * True if this list came from `other` by pushes alone, so that the first `other.length` items are the same. Other
+   * lists made from `other` do not matter: a discarded attempt does not break the relation.
    */
   extends(other: List<T>): boolean {
     if (other.length === 0) return true
@@ -54,17 +58,13 @@ export class List<T> implements Iterable<T> {
   }
 }
 
-/** The identity of an array: what it was copied from, and how many items of that. */
+/** Identity of an array: the array it was copied from, and how many items were copied. */
 interface Line {
   readonly from: Line | null
   readonly shared: number
 }
 
-/**
- * A map from strings, as a value. `set` returns a larger map and leaves the smaller one as it was, at a cost that hardly
- * grows with the size, whichever map of a family is extended: `List` copies on the second extension of the same value,
- * this never does.
- */
+/** A map with string keys, as a hash trie. Never copies the whole map, whichever version is extended. */
 export class Trie<V> {
   readonly #root: Node<V> | undefined
 
@@ -94,7 +94,12 @@ export class Trie<V> {
     return new Trie(placed(this.#root, 0, { hash: hashOf(key), entries: [[key, value]] }))
   }
 
-  /** In no particular order, though always the same one for the same keys. */
+  /** Sets the value unless the key has one: the first value stays. */
+  add(key: string, value: V): Trie<V> {
+    return this.has(key) ? this : this.set(key, value)
+  }
+
+  /** In an order that depends only on the keys. */
   *[Symbol.iterator](): Iterator<readonly [string, V]> {
     if (this.#root !== undefined) yield* entriesOf(this.#root)
   }
@@ -102,7 +107,7 @@ export class Trie<V> {
 
 interface Leaf<V> {
   readonly hash: number
-  /** More than one only where whole hashes are equal. */
+  /** Several entries only if their full hashes are equal. */
   readonly entries: readonly (readonly [string, V])[]
 }
 
@@ -122,8 +127,10 @@ function slot(hash: number, shift: number): number {
 function placed<V>(node: Node<V> | undefined, shift: number, leaf: Leaf<V>): Node<V> {
   if (node === undefined) return leaf
   if ('children' in node) return withChild(node, shift, leaf)
-  if (node.hash === leaf.hash) return { hash: leaf.hash, entries: replaced(node.entries, leaf.entries) }
-  return withChild(withChild({ children: new Array(WIDTH).fill(undefined) }, shift, node), shift, leaf)
+  if (node.hash !== leaf.hash)
+    return withChild(withChild({ children: new Array(WIDTH).fill(undefined) }, shift, node), shift, leaf)
+  const others = node.entries.filter(([key]) => leaf.entries.every((entry) => entry[0] !== key))
+  return { hash: leaf.hash, entries: [...others, ...leaf.entries] }
 }
 
 function withChild<V>(branch: Branch<V>, shift: number, leaf: Leaf<V>): Branch<V> {
@@ -131,42 +138,16 @@ function withChild<V>(branch: Branch<V>, shift: number, leaf: Leaf<V>): Branch<V
   return { children: branch.children.with(at, placed(branch.children[at], shift + BITS, leaf)) }
 }
 
-function replaced<V>(old: Leaf<V>['entries'], added: Leaf<V>['entries']): Leaf<V>['entries'] {
-  return [...old.filter((entry) => added.every((other) => other[0] !== entry[0])), ...added]
-}
-
 function* entriesOf<V>(node: Node<V>): Generator<readonly [string, V]> {
   if ('entries' in node) yield* node.entries
   else for (const child of node.children) if (child !== undefined) yield* entriesOf(child)
 }
 
-/** FNV-1a over code units. */
+/** FNV-1a over UTF-16 code units. */
 function hashOf(key: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < key.length; index += 1) {
     hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)
   }
   return hash
-}
-
-/** From a key to the place of the first item that had it, as a value. */
-export class IndexMap {
-  readonly #places: Trie<number>
-
-  private constructor(places: Trie<number>) {
-    this.#places = places
-  }
-
-  static empty(): IndexMap {
-    return new IndexMap(Trie.empty())
-  }
-
-  get(key: string): number | undefined {
-    return this.#places.get(key)
-  }
-
-  /** The first place counts: adding a key again changes nothing. */
-  add(key: string, place: number): IndexMap {
-    return this.#places.has(key) ? this : new IndexMap(this.#places.set(key, place))
-  }
 }

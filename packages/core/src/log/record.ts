@@ -1,11 +1,11 @@
 /**
- * A record: one line of a session's log. The field names are those of Claude Code's session JSONL, so that
- * sessions people already have load as they are; fields we do not know stay on the record and never reach a model.
+ * Records: the lines of a session log. The field names are those of Claude Code's session JSONL, so existing sessions
+ * load unchanged. Unknown fields stay on the record and never reach the model.
  */
 import { type Block, blocksOf, type Content, isCacheEdits, isText, isToolResult } from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
-/** Records appended together carry the same batch; a batch counts only when all `of` of them are there. */
+/** Records appended together share a batch; it is valid only when all `of` records are present. */
 export interface BatchStamp {
   readonly id: string
   readonly index: number
@@ -17,30 +17,30 @@ export interface RecordBase {
   readonly parentUuid: string | null
   readonly timestamp: string
   readonly sessionId: string
-  /** Position in the log, 1 for the first record; what `append(…, after, …)` compares. Absent in foreign logs. */
+  /** Position in the log, from 1; `append(…, after, …)` compares it. Absent in other tools' logs. */
   readonly seq?: number
   readonly batch?: BatchStamp
-  /** A line of another conversation (a subagent's) in the same file. */
+  /** Belongs to another conversation (a subagent's) in the same file. */
   readonly isSidechain?: boolean
-  /** Written by the engine or the host, not by the person. Hides it from the screen, never from the model. */
+  /** Written by the engine or the host, not by the user. Hidden from the screen, never from the model. */
   readonly isMeta?: boolean
-  /** The record that stands for what a compaction summarised. */
+  /** The summary of a compaction. */
   readonly isCompactSummary?: boolean
   readonly isVisibleInTranscriptOnly?: boolean
   /**
-   * Blocks whose text does not survive parse and stringify (integer-like keys, integers over 2^53, `1.0`,
-   * duplicate keys): the exact text by index in `message.content`. What is sent is sent from this.
+   * Blocks that parse and stringify would change (integer-like keys, integers over 2^53, `1.0`, duplicate keys): the
+   * exact text by index in `message.content`. These blocks are sent from this text.
    */
   readonly rawBlocks?: readonly RawBlock[]
-  /** What of this record's tool results was put aside on arrival: the record itself shows head and tail. */
+  /** Parts of this record's tool results that were spilled to blobs; the record itself holds their head and tail. */
   readonly spilled?: readonly Spilled[]
 }
 
 export interface Spilled {
   readonly toolUseId: string
-  /** Which block of the result's content it was; null where the content was a string. */
+  /** Index of the block in the result's content; null if the content was a string. */
   readonly part: number | null
-  /** The id of the blob that holds it. */
+  /** Id of the blob with the full content. */
   readonly blob: string
   /** The blob is the text as UTF-8, or the JSON of the whole block. */
   readonly holds: 'text' | 'block'
@@ -52,7 +52,7 @@ export interface RawBlock {
   readonly text: string
 }
 
-/** What a user record carries. Role `system` is a system message in mid-conversation; its other fields go along. */
+/** Role `system` is a mid-conversation system message; its other fields are sent too. */
 interface UserMessage {
   readonly role: 'user' | 'system'
   readonly content: Content
@@ -85,11 +85,11 @@ export interface AssistantMessage {
 export interface AssistantRecord extends RecordBase {
   readonly type: 'assistant'
   readonly message: AssistantMessage
-  /** With model `<synthetic>`: an error the engine wrote for the person; it never reaches a model. */
+  /** With model `<synthetic>`: an error the engine wrote for the user; it never reaches the model. */
   readonly isApiErrorMessage?: boolean
 }
 
-/** Context the host injects. An open set of types; one with none counts as `unknown`. */
+/** Context that the host injects. The set of types is open; without a type it counts as `unknown`. */
 export interface Attachment {
   readonly type?: string
   readonly [field: string]: Json | undefined
@@ -98,11 +98,11 @@ export interface Attachment {
 export interface AttachmentRecord extends RecordBase {
   readonly type: 'attachment'
   readonly attachment: Attachment
-  /** For the person's eyes alone: left out of every request. */
+  /** For the screen only: left out of every request. */
   readonly isScreenOnly?: boolean
 }
 
-/** Notices, and the engine's own acts by `subtype`. None reaches a model. */
+/** Notices, and the engine's own rewrites by `subtype`. None reaches the model. */
 export interface SystemRecord extends RecordBase {
   readonly type: 'system'
   readonly subtype?: string
@@ -111,9 +111,9 @@ export interface SystemRecord extends RecordBase {
   readonly logicalParentUuid?: string | null
   readonly compactMetadata?: CompactMetadata
   readonly microcompactMetadata?: MicrocompactMetadata
-  /** `compact_undone`, `clear_undone`: the uuid of the boundary taken back. */
+  /** `compact_undone`, `clear_undone`: uuid of the boundary that is undone. */
   readonly of?: string
-  /** The same: responses (`message.id`) since then that lost their thinking, which was bound to what was taken back. */
+  /** The same subtypes: later responses (`message.id`) whose thinking is dropped, because it was signed for the undone context. */
   readonly clearedThinking?: readonly string[]
   readonly pin?: Pin
   readonly epoch?: Epoch
@@ -122,25 +122,25 @@ export interface SystemRecord extends RecordBase {
   readonly cacheLoss?: CacheLoss
 }
 
-/** `pin`: the record that must survive every rewrite verbatim (or no longer must). The newest word counts. */
+/** `pin`: the target must survive every rewrite verbatim, or no longer. The newest pin of a target decides. */
 interface Pin {
   readonly target: string
   readonly pinned: boolean
 }
 
-/** `epoch`: what the prefix of every request is made of until the next one. */
+/** `epoch`: the prefix snapshot: what the prefix of every request consists of until the next one. */
 export interface Epoch {
   readonly sections: readonly EpochSection[]
   readonly tools: readonly JsonObject[]
   readonly model: string
   readonly parameters: JsonObject
-  /** Lifetime asked of the cache, decided when the epoch began. Absent in logs that do not say. */
+  /** Cache lifetime to request, decided when the snapshot was made. Absent in older logs. */
   readonly ttl?: EpochTtl
 }
 
 export interface EpochTtl {
   readonly name: string
-  /** What decided it: a switch, the policy, the account, the session's own gaps. */
+  /** What decided it: a switch, the policy, the account, or the gaps between the session's calls. */
   readonly because: string
 }
 
@@ -151,8 +151,8 @@ export interface EpochSection {
 }
 
 /**
- * `delta`: what changed within an epoch (null: gone). It keeps the books; the model is told by an attachment
- * of the same batch, and the new text enters the prefix with the next epoch.
+ * `delta`: a change since the prefix snapshot (null: removed). It only records the change: an attachment of the same
+ * batch announces it to the model, and the new text enters the prefix with the next snapshot.
  */
 export interface Delta {
   readonly sections?: Readonly<Record<string, string | null>>
@@ -164,7 +164,7 @@ interface ProgressRecord extends RecordBase {
   readonly type: 'progress'
 }
 
-/** A line of a kind we do not know: kept, in its place, and skipped. It may have no uuid. */
+/** A record of an unknown type: kept in place and skipped. It may have no uuid. */
 interface OtherRecord extends Partial<RecordBase> {
   readonly type: string
 }
@@ -174,14 +174,14 @@ export type SessionRecord = KnownRecord | OtherRecord
 
 const KNOWN = new Set(['user', 'assistant', 'attachment', 'system', 'progress'])
 
-/** Decoding has checked the shape of every known kind, so the type field alone tells. */
+/** Decoding has checked the shape of every known type, so the type field is enough. */
 export function isKnown(record: SessionRecord): record is KnownRecord {
   return KNOWN.has(record.type)
 }
 
 export const SYNTHETIC_MODEL = '<synthetic>'
 
-/** An error the engine wrote in the model's place: all three marks, or it is a real response. */
+/** An error the engine wrote as an assistant record. All three marks are needed, otherwise it is a real response. */
 export function isSyntheticError(record: KnownRecord): boolean {
   return (
     record.type === 'assistant' &&
@@ -190,7 +190,7 @@ export function isSyntheticError(record: KnownRecord): boolean {
   )
 }
 
-/** Said by the person: where branches part. Not meta, not a summary, not the answer to a tool call. */
+/** A prompt of the user, where branches can fork: not meta, not a summary, not a tool result. */
 export function isPrompt(record: SessionRecord): record is UserRecord {
   if (!isKnown(record) || record.type !== 'user' || record.message.role !== 'user') return false
   if (record.isMeta === true || record.isCompactSummary === true) return false
@@ -198,7 +198,7 @@ export function isPrompt(record: SessionRecord): record is UserRecord {
   return typeof content === 'string' || !content.some((block: Block) => isToolResult(block))
 }
 
-// The two marks a rewrite leaves in the log: a compaction's and a clearing's.
+// Boundaries: the records of a compaction and of a clearing.
 
 export interface CompactBoundary extends SystemRecord {
   readonly subtype: 'compact_boundary'
@@ -219,33 +219,32 @@ export function isMicrocompactBoundary(record: SessionRecord): record is Microco
   return record.type === 'system' && subtype === 'microcompact_boundary' && isObject(microcompactMetadata)
 }
 
-/** The provider takes the text out of what it has; the messages stay as they are. */
+/** The provider removes the text on its side; the messages stay unchanged. */
 export function isClearedRemotely({ way }: MicrocompactMetadata): boolean {
   return way === 'cached' || way === 'native'
 }
 
-/** An act of the engine that changes the view and can be taken back. */
+/** A rewrite of the context that can be undone. */
 export function isAct(record: SessionRecord): record is CompactBoundary | MicrocompactBoundary {
   return isCompactBoundary(record) || isMicrocompactBoundary(record)
 }
 
-/** A notice: the cache that deletions were made in has lapsed, so all that stand are sent no more. */
+/** A notice: the cache with the deletions has expired, so they are no longer sent. */
 export const CACHE_EDITS_DROPPED = 'cache_edits_dropped'
 
-/** The first line of what stands where a tool result was. */
+/** First line of the placeholder for a cleared tool result. */
 export const CLEARED_TEXT = '[Old tool result content cleared]'
 
-/** What a compaction and a clearing write into the log beside their mark. The field names are exact. */
 export type CompactTrigger = 'auto' | 'manual'
 export type CompactCause = 'threshold' | 'reactive' | 'prepared' | 'idle' | 'model-switch' | 'person'
 
-/** Records kept verbatim, in order, behind the anchor. */
+/** Records kept verbatim, in order, after the anchor. */
 export interface PreservedMessages {
   readonly anchorUuid: string
   readonly uuids: readonly string[]
 }
 
-/** The older form: every record of the view from head to tail. */
+/** The older form: every record of the context from head to tail. */
 export interface PreservedSegment {
   readonly headUuid: string
   readonly tailUuid: string
@@ -259,52 +258,52 @@ export interface CompactMetadata {
   readonly postTokens?: number
   readonly durationMs?: number
   readonly messagesSummarized?: number
-  /** What the person gave with the request. */
+  /** Instructions the user gave with the request. */
   readonly userContext?: string
   readonly preCompactDiscoveredTools?: readonly string[]
   readonly preservedMessages?: PreservedMessages
   readonly preservedSegment?: PreservedSegment
-  /** User messages without an answer: they come last, behind what was brought back. */
+  /** User messages without a response: they come last, after the re-attached context. */
   readonly unansweredMessages?: PreservedMessages
-  /** Kept responses (`message.id`) that lost their thinking: it was bound to what the summary stands for now. */
+  /** Kept responses (`message.id`) whose thinking is dropped, because it was signed for the summarized context. */
   readonly clearedThinking?: readonly string[]
-  /** Who wrote the summary: the model, the provider's own block, the running notes, or no model at all. */
+  /** What wrote the summary: the model, the provider's compaction block, the session notes, or the local extractor. */
   readonly summarizer?: 'model' | 'block' | 'notes' | 'local'
   readonly fallbackReason?: string
-  /** Records that no summariser was shown and the local extractor covered. */
+  /** Records that no model summarized, covered by the local extractor. */
   readonly recordsCoveredLocally?: number
 }
 
 /**
- * How results are cleared. `cached` and `native` leave the messages as they are: the provider takes the text
- * out of what it has. Absent in other programs' logs, where it is always the view that changes.
+ * How results are cleared. With `cached` and `native` the messages stay unchanged and the provider removes the text.
+ * Absent in other programs' logs, where clearing always changes the context.
  */
 export type ClearWay = 'idle' | 'budget' | 'cached' | 'native'
 
 export interface MicrocompactMetadata {
   readonly trigger: string
-  /** `size`: images were left out, for the bytes of the request. */
+  /** `size`: images were removed to keep the request within its size limit. */
   readonly way?: ClearWay | 'size'
-  /** `cached`: the record behind which the deletions are sent, with every later request, at the same place. */
+  /** `cached`: the record after which the deletions are sent, in the same place in every later request. */
   readonly anchorUuid?: string
   readonly preTokens: number
   readonly tokensSaved: number
   readonly compactedToolIds: readonly string[]
   readonly clearedAttachmentUUIDs: readonly string[]
-  /** Where the text of a cleared result can be found, by tool call: the second line of what stands in its place. */
+  /** Where the text of a cleared result can be found, by tool call: second line of its placeholder. */
   readonly notes?: Readonly<Record<string, string>>
-  /** Large inputs cleared: the call, and the field of its input that held the text. */
+  /** Cleared large inputs. */
   readonly clearedInputs?: readonly ClearedInput[]
-  /** Images and documents that are no longer shown. */
+  /** Images and documents replaced by placeholders. */
   readonly clearedMedia?: readonly ClearedMedia[]
-  /** Responses (`message.id`) that lost their thinking with this clearing. */
+  /** Responses (`message.id`) whose thinking this clearing drops. */
   readonly clearedThinking?: readonly string[]
 }
 
 export interface ClearedMedia {
-  /** The record it stands in. */
+  /** The record that contains it. */
   readonly uuid: string
-  /** The call whose result it stands in; absent for one that stands by itself. */
+  /** The call whose result contains it; absent for media directly in the message. */
   readonly toolUseId?: string
   /** From 0, among the images and documents there. */
   readonly nth: number
@@ -315,55 +314,52 @@ export interface ClearedInput {
   readonly field: string
 }
 
-// What a log keeps of money beside its responses: calls that said nothing to the conversation, and what was lost
-// of the cache. With these the bill of a session can be told from its log alone.
+// Calls outside the conversation and cache losses. With these the cost of a session follows from its log alone.
 
-/** `model_call`: a call whose response is no part of the conversation. A fork, a summary, a reply that said nothing. */
+/** `model_call`: a call whose response is not part of the conversation: a fork, a summary, an empty reply. */
 interface LoggedCall {
-  /** Of the response. */
+  /** Id of the response. */
   readonly id: string
-  /** Who asked: `compact`, `session_memory` … */
+  /** What made the call: `compact`, `session_memory` … */
   readonly source: string
   readonly model: string
-  /** As the provider told it. */
+  /** As the provider reported it. */
   readonly usage: JsonObject
 }
 
-/** `cache_loss`: what was processed again that could have been read, as it was judged when it happened. */
+/** `cache_loss`: tokens processed again that could have been read from the cache, as judged at the time. */
 export interface CacheLoss {
-  /** A break, or the price of an act of the engine's own that was announced. */
+  /** A cache break, or the cost of one of the engine's own rewrites. */
   readonly kind: 'break' | 'act'
   readonly source: string
-  /** In one word: `tools-added`, `expired` … For an act, what was done. */
+  /** `tools-added`, `expired` … For an own rewrite, what was done. */
   readonly reason: string
   readonly tokens: number
-  /** Dollars above the price of a read; null where a price was not known. */
+  /** Dollars above the price of a cache read; null if a price was unknown. */
   readonly usd: number | null
-  /** The line that a person was told. */
+  /** The sentence shown to the user. */
   readonly sentence: string
 }
 
-// What ends a turn. Models that keep the thinking of the present turn alone leave it out as soon as a user
-// message holds anything but the results of calls: words, a picture, a reminder beside a result.
+// The end of a turn. Models that keep only the thinking of the current turn drop it as soon as a user message contains
+// anything but tool results: text, an image, a reminder beside a result.
 
-/** More than an answer to a call. Requests to the cache are not said to anybody. */
+/** True for any block but a tool result. `cache_edits` do not count: they are instructions to the cache. */
 export function goesBeyondResults(block: Block): boolean {
   return block.type !== 'tool_result' && !isCacheEdits(block)
 }
 
-/** Is the turn before it over with this message? */
+/** True if this message ends the turn before it. */
 export function endsTurn({ role, content }: { readonly role: string; readonly content: Content }): boolean {
   return role === 'user' && content !== '' && blocksOf(content).some(goesBeyondResults)
 }
 
-// What the person typed, told apart from all else that stands under the role of the user.
-
-/** Commands, their output and notices of an interruption: written into the person's place by the program. */
+/** Commands, their output and interruption notices: user content written by a program. */
 const NOT_TYPED = /^\s*(?:<command-|<local-command-|<bash-|\[Request interrupted)/
 
 /**
- * The text of the person in a record, or null where it has none. A record that answers a tool call may have
- * one too: what the person said while turning the call down.
+ * The text that the user typed in a record, or null. A record with a tool result may have one too: what the user
+ * typed when rejecting the call.
  */
 export function typedText(record: SessionRecord): string | null {
   if (!isKnown(record) || record.type !== 'user' || record.message.role !== 'user') return null

@@ -1,37 +1,37 @@
 /**
- * The todo list as it last stood. The one reader of lists written whole (`TodoWrite`, Codex's `update_plan`) and of
- * tasks created and updated one by one (`TaskCreate`, `TaskUpdate`), for the summary and the todos source.
+ * The current todo list, read from tool calls: lists written whole (`TodoWrite`, Codex's `update_plan`) and tasks
+ * created and updated one by one (`TaskCreate`, `TaskUpdate`). Used by the summary and the todos source.
  */
 import { isObject } from './json.ts'
 import { hasSucceeded, type ToolRun } from './tool-calls.ts'
 
 export interface TodoItem {
   readonly text: string
-  /** As the tool was given it; `isOpen` and `isInProgress` read it. */
+  /** As given to the tool; read it with `isOpenTodo` and `isTodoInProgress`. */
   readonly status: string
 }
 
-export interface TodoList {
-  /** In the order they were written down. */
+interface TodoList {
+  /** In the order they were added. */
   readonly items: readonly TodoItem[]
-  /** The newest call that changed the list, its place in the history, and whether it wrote the list whole. */
+  /** The newest call that changed the list, its index in the history, and whether it wrote the whole list. */
   readonly callId: string
   readonly place: number
   readonly isWhole: boolean
 }
 
-/** Tools whose input is a todo list whatever it looks like: the default of `rehydrate.todoTools`. */
+/** Tools whose input is always a todo list: the default of `rehydrate.todoTools`. */
 export const TODO_TOOLS: readonly string[] = ['TodoWrite']
 
 const LISTS = ['todos', 'plan', 'tasks']
 const TEXTS = ['content', 'subject', 'step', 'title', 'text', 'description']
 const LIST_TOOL = /todo|task|plan/i
-/** A tracker behind an MCP server keeps other people's tasks. */
+/** Not MCP tools: an issue tracker behind an MCP server holds other tasks. */
 const TASK_TOOL = /^(?!mcp__).*(?:todo|task)/i
 
 type Input = Readonly<Record<string, unknown>>
 
-/** Null where no call ever wrote one. Calls that failed or have no result yet do not count. */
+/** Null if no call wrote one. Calls that failed or have no result yet do not count. */
 export function readTodos(
   runs: readonly ToolRun[],
   todoTools: readonly string[] = TODO_TOOLS,
@@ -61,7 +61,7 @@ export function isInProgress(item: TodoItem): boolean {
   return isOpen(item) && /progress|active|doing/i.test(item.status)
 }
 
-/** Items that each have a text and a status. In a tool known for its lists also plain texts, in any field. */
+/** A list of items with text and status; in one of `todoTools` also plain texts, in any field. */
 function listIn(name: string, input: Input, todoTools: readonly string[]): readonly TodoItem[] | null {
   const isKnown = todoTools.includes(name)
   const lists = isKnown ? Object.values(input) : LISTS.map((field) => input[field])
@@ -72,7 +72,7 @@ function listIn(name: string, input: Input, todoTools: readonly string[]): reado
   return list.length > 0 && items.length === list.length ? items : null
 }
 
-/** `status`: of an item that gives none; null where each must give one. */
+/** `status`: the default for items without one; null if a status is required. */
 function itemIn(value: unknown, status: string | null): TodoItem | null {
   if (typeof value === 'string') return status === null ? null : { text: value, status }
   if (!isObject(value)) return null
@@ -86,19 +86,19 @@ function idIn({ taskId, task_id, id }: Input): string | number | null {
   return typeof given === 'string' || typeof given === 'number' ? given : null
 }
 
-/** A text and no id. A tool that takes a prompt starts an agent. */
+/** A text without an id creates a task. A tool with a `prompt` starts an agent instead. */
 function createdTask(name: string, input: Input): TodoItem | null {
   if (!TASK_TOOL.test(name) || input.prompt !== undefined || idIn(input) !== null) return null
   const subject = input.subject ?? input.title
   return itemIn(typeof subject === 'string' ? { ...input, content: subject } : input, 'pending')
 }
 
-/** The id that the tool's result gives, else the task's number. */
+/** The id in the tool's result, otherwise the number of the task. */
 function createdId({ result }: ToolRun, made: number): string {
   return `task ${/(?:#|"(?:task_?)?id"\s*:\s*"?)(\w+)/i.exec(result)?.[1] ?? made}`
 }
 
-/** Whether the call changed a task of the list. */
+/** Returns whether the call changed a task. */
 function applyUpdate(todos: Map<string, TodoItem>, name: string, input: Input): boolean {
   const key = `task ${idIn(input)}`
   const before = TASK_TOOL.test(name) ? todos.get(key) : undefined

@@ -1,50 +1,50 @@
 /**
- * What a tool call read, wrote, edited, ran or searched. The one answer for the summary, clearing and the file
- * source. The input's shape decides, since hosts name their tools as they like; a list of names decides only where
- * the shape cannot tell (`Edit {file_path}`).
+ * What a tool call read, wrote, edited, ran or searched, for the summary, clearing, the file source and the token
+ * breakdown. The input's shape decides, since hosts choose their tool names; a list of names decides only where the
+ * shape is ambiguous (`Edit {file_path}`).
  */
 
 import { type Block, blocksOf, isText, isToolResult, isToolUse, type ToolUseBlock } from './block.ts'
 import { isObject } from './json.ts'
 import { isSyntheticError, type KnownRecord } from './record.ts'
 
-/** `write` puts a whole file in place, `edit` changes a part of it, `search` lists or greps, `run` is a shell. */
+/** `write` writes a whole file, `edit` changes part of one, `search` lists or greps, `run` runs a shell command. */
 export type ToolKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
 
 export interface ToolCallFacts {
   readonly kind: ToolKind
-  /** The file read, written or edited; null where there is none, or a patch names several. */
+  /** The file read, written or edited; null if there is none or a patch names several. */
   readonly path: string | null
   /** Which part of the file is read; null for all of it. */
   readonly range: string | null
   /** The command of a `run`. */
   readonly command: string | null
-  /** Every file the call acts on. A patch names several, also one that a shell applies. */
+  /** Every file the call touches. A patch may name several, also one applied by a shell command. */
   readonly touches: readonly FileTouch[]
-  /** The replacements of an edit, in order; empty where the input does not spell them out. */
+  /** The replacements of an edit, in order; empty if the input does not state them. */
   readonly edits: readonly Replacement[]
 }
 
-/** What a call did to one file. A deletion counts as an edit: the path is still part of the work. */
+/** What a call did to one file. A deletion counts as an edit. */
 export interface FileTouch {
   readonly path: string
   readonly act: 'edit' | 'write' | 'read'
-  /** The text the call put there; null where the input does not say. */
+  /** The new text; null if the input does not contain it. */
   readonly put: string | null
 }
 
 export interface Replacement {
   readonly old: string | null
   readonly put: string | null
-  /** Every occurrence, not only the first. */
+  /** Replace every occurrence, not only the first. */
   readonly all: boolean
 }
 
-/** Tools known by name: the defaults of `rehydrate.files.readTools`, and of both lists of write tools. */
+/** Defaults of `rehydrate.files.readTools`, and of both `writeTools` policy fields. */
 export const READ_TOOLS: readonly string[] = ['Read']
 export const WRITE_TOOLS: readonly string[] = ['Edit', 'MultiEdit', 'Write', 'NotebookEdit']
 
-/** Both policy tables fit: `policy.clear` and `policy.rehydrate.files`. */
+/** Tools known by name; `policy.clear` and `policy.rehydrate.files` both fit. */
 export interface FileTools {
   readonly readTools?: readonly string[]
   readonly writeTools?: readonly string[]
@@ -61,10 +61,10 @@ const QUERIES = ['pattern', 'query', 'glob', 'regex']
 const COMMANDS = ['command', 'cmd', 'script']
 const PATCHES = ['input', 'patch', 'patchText']
 const RANGES = ['offset', 'limit', 'pages', 'view_range', 'start_line', 'end_line']
-/** Beside one of these a path is not on this machine. */
+/** With one of these fields the path is not on this machine. */
 const REMOTES = ['url', 'repo', 'bucket', 'host']
 
-/** Anthropic's text editor and memory tools: a subcommand where a shell has its command. */
+/** Anthropic's text editor and memory tools: `command` is a subcommand, not a shell command. */
 const EDITOR_COMMANDS: ReadonlyMap<string, 'read' | 'write' | 'edit'> = new Map([
   ['view', 'read'],
   ['create', 'write'],
@@ -75,14 +75,14 @@ const EDITOR_COMMANDS: ReadonlyMap<string, 'read' | 'write' | 'edit'> = new Map(
   ['rename', 'edit'],
 ])
 
-/** Tools that list a folder: their path alone would look like a read. */
+/** Tools that list a folder: by its path alone such a call would look like a read. */
 const LISTING = /^(?:ls|list|list_?(?:dir|directory|files))$/i
 
 const PATCHED_FILE = /^\*\*\* (Update|Add|Delete) File: (.+)$/gm
 
 type Input = Readonly<Record<string, unknown>>
 
-/** `tools`: tools that read or write files whatever their input looks like, as `rehydrate.files` or `clear` of the policy. */
+/** `tools`: tools that read or write files whatever their input looks like (`policy.rehydrate.files`, `policy.clear`). */
 export function describeToolCall(name: string, input: unknown, tools: FileTools = {}): ToolCallFacts {
   const fields: Input = isObject(input) ? input : { input }
   const path = pathIn(fields)
@@ -105,7 +105,7 @@ function describeFileCall(path: string, act: FileTouch['act'], input: Input): To
   return { kind: act, path, range, command: null, touches: [{ path, act, put: puts[act] }], edits }
 }
 
-/** What a call with a path does to that file; null where it runs or searches something else. */
+/** What a call with a path does to that file; null if it runs a command or searches. */
 function fileAct(name: string, input: Input, tools: FileTools): FileTouch['act'] | null {
   const editor = typeof input.command === 'string' ? EDITOR_COMMANDS.get(input.command) : undefined
   if (editor !== undefined) return editor
@@ -129,7 +129,7 @@ function pathIn(input: Input): string | null {
   return path === null || path.trim() === '' ? null : path
 }
 
-/** One text, or a list of words; OpenAI's local shell puts it under `action`. */
+/** A string or an array of arguments; OpenAI's local shell puts it under `action`. */
 function commandIn(input: Input): string | null {
   for (const name of COMMANDS) {
     const value = input[name]
@@ -146,17 +146,17 @@ function rangeIn(input: Input): string | null {
 
 function replacementsIn(input: Input): readonly Replacement[] {
   const edits: readonly unknown[] = Array.isArray(input.edits) ? input.edits : [input]
-  return edits.filter(isObject).flatMap((edit) => {
+  return edits.filter(isObject).flatMap((edit): readonly Replacement[] => {
     const [old, put] = [textField(edit, OLD_TEXTS), textField(edit, NEW_TEXTS)]
     if (old === null && put === null) return []
     return [{ old, put, all: edit.replace_all === true || edit.replaceAll === true }]
   })
 }
 
-/** The files of a patch in Codex's format. */
+/** The files of a patch in Codex's `apply_patch` format. */
 function patchedFiles(patch: string): readonly FileTouch[] {
   const heads = [...patch.matchAll(PATCHED_FILE)]
-  return heads.map((head, index) => {
+  return heads.map((head, index): FileTouch => {
     const [line, verb, path = ''] = head
     const body = patch.slice(head.index + line.length, heads[index + 1]?.index)
     return { path: path.trim(), act: verb === 'Add' ? 'write' : 'edit', put: addedLines(body) }
@@ -176,7 +176,7 @@ function textField(input: Input, names: readonly string[]): string | null {
   return null
 }
 
-/** Every text in a value, decoded, without the names of its fields. */
+/** Every string in a JSON value, without field names. Iterative: a model may nest deeper than the stack allows. */
 export function stringsIn(value: unknown): readonly string[] {
   const found: string[] = []
   const left: unknown[] = [value]
@@ -189,15 +189,14 @@ export function stringsIn(value: unknown): readonly string[] {
   return found
 }
 
-// Tool calls with their results, in the order of the calls.
-
+/** A tool call with its result. */
 export interface ToolRun extends ToolCallFacts {
   readonly id: string
   readonly name: string
   readonly input: unknown
   /** Uuid of the record that made the call. */
   readonly uuid: string
-  /** Place of that record in the history, and of the one with the result; null while it has none. */
+  /** Index of that record in the history, and of the record with the result (null while there is none). */
   readonly place: number
   readonly answeredAt: number | null
   readonly resultUuid: string | null
@@ -205,50 +204,38 @@ export interface ToolRun extends ToolCallFacts {
   readonly failed: boolean
 }
 
-/** `history`: the records of the branch in order, from the first to the last one that counts. */
+/** Tool calls with their results, in the order of the calls. `history`: records of the branch, from the first on. */
 export function toolRunsOf(history: readonly KnownRecord[], tools: FileTools = {}): readonly ToolRun[] {
-  const runs: ToolRun[] = []
-  const byId = new Map<string, number>()
+  const runs = new Map<string, ToolRun>()
   history.forEach((record, place) => {
     if ((record.type !== 'assistant' && record.type !== 'user') || isSyntheticError(record)) return
+    const { uuid } = record
     for (const block of blocksOf(record.message.content)) {
-      if (record.type === 'user') enterResult(runs, byId, { block, record, place })
-      else if (isToolUse(block) && !byId.has(block.id)) {
-        byId.set(block.id, runs.length)
-        runs.push(startRun(block, { uuid: record.uuid, place }, tools))
+      if (record.type === 'assistant' && isToolUse(block) && !runs.has(block.id)) {
+        const { id, input } = block
+        const name = toolName(block)
+        const facts = describeToolCall(name, input, tools)
+        const call = { id, name, input, uuid, ...facts }
+        runs.set(id, { ...call, place, answeredAt: null, resultUuid: null, result: '', failed: false })
       }
+      const run = record.type === 'user' && isToolResult(block) ? runs.get(block.tool_use_id) : undefined
+      if (run === undefined || run.answeredAt !== null) continue
+      const result = resultText(block.content)
+      const failed = block.is_error === true || (run.kind === 'run' && exitedBadly(result))
+      runs.set(run.id, { ...run, answeredAt: place, resultUuid: uuid, result, failed })
     }
   })
-  return runs
+  return [...runs.values()]
 }
 
-/** Has its result, and that is no failure. */
+/** Other programs may log a call without a name. */
+export function toolName({ name }: Block): string {
+  return typeof name === 'string' ? name : 'unknown'
+}
+
+/** The call has a result that is not a failure. */
 export function hasSucceeded({ answeredAt, failed }: ToolRun): boolean {
   return answeredAt !== null && !failed
-}
-
-function startRun(block: ToolUseBlock, at: Pick<ToolRun, 'uuid' | 'place'>, tools: FileTools): ToolRun {
-  const name = typeof block.name === 'string' ? block.name : 'unknown'
-  const facts = describeToolCall(name, block.input, tools)
-  const open = { answeredAt: null, resultUuid: null, result: '', failed: false }
-  return { id: block.id, name, input: block.input, ...facts, ...at, ...open }
-}
-
-interface FoundResult {
-  readonly block: Block
-  readonly record: KnownRecord
-  readonly place: number
-}
-
-function enterResult(runs: ToolRun[], byId: Map<string, number>, found: FoundResult): void {
-  const { block, record, place } = found
-  if (!isToolResult(block)) return
-  const at = byId.get(block.tool_use_id)
-  const run = at === undefined ? undefined : runs[at]
-  if (at === undefined || run === undefined || run.answeredAt !== null) return
-  const result = resultText(block.content)
-  const failed = block.is_error === true || (run.kind === 'run' && exitedBadly(result))
-  runs[at] = { ...run, answeredAt: place, resultUuid: record.uuid, result, failed }
 }
 
 export function resultText(content: unknown): string {
@@ -257,16 +244,16 @@ export function resultText(content: unknown): string {
   return content.flatMap((block: Block) => (isText(block) ? [block.text] : [])).join('\n')
 }
 
-/** How file tools say that a file is as it was read before, instead of giving its text. */
+/** How file tools report that a file has not changed since it was last read, instead of returning its text. */
 const UNCHANGED = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged since|\[file unchanged)/i
 
 export function isUnchangedNotice(result: string): boolean {
   return UNCHANGED.test(result)
 }
 
-/** Programs that do not mark a failed command give its exit code above the output. */
+/** Programs that do not set `is_error` print the exit code above the output. */
 const EXIT = /^(?:Exit code:|Process exited with code) (-?\d+)$/m
-/** No output below it: a search that found nothing, a test that was false. */
+/** No output after it, as for a search without matches: not a failure. */
 const SILENT = /(?:^|\n)Output:\s*$/
 
 function exitedBadly(result: string): boolean {
@@ -276,11 +263,11 @@ function exitedBadly(result: string): boolean {
 
 export interface LargeInput {
   readonly field: string
-  /** Tokens, as estimated. */
+  /** Estimated. */
   readonly tokens: number
 }
 
-/** Texts of an input that are at least `least` tokens long. */
+/** The string fields of an input with at least `least` tokens. */
 export function largeInputs(
   block: ToolUseBlock,
   least: number,
@@ -288,14 +275,14 @@ export function largeInputs(
 ): readonly LargeInput[] {
   if (!isObject(block.input)) return []
   return Object.entries(block.input).flatMap(([field, value]) => {
-    // A token is rarely less than a byte of text, so a short text need not be weighed.
+    // A token is rarely shorter than one character, so a short text need not be estimated.
     if (typeof value !== 'string' || value.length < least) return []
     const tokens = estimate(value)
     return tokens >= least ? [{ field, tokens }] : []
   })
 }
 
-/** One spelling for each path: absolute where `folder` is given, `/` between the parts, no `.` or `..`. Follows no links. */
+/** One spelling for each path: absolute if `folder` is given, `/` as separator, no `.` or `..`. Does not resolve links. */
 export function plainPath(path: string, folder: string | null = null): string {
   const given = path.replaceAll('\\', '/')
   const isAbsolute = given.startsWith('/') || /^[A-Za-z]:\//.test(given)

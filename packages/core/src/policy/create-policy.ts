@@ -1,51 +1,59 @@
+/** Creates a policy: overrides on top of the defaults, checked field by field and by the rules between fields. */
 import { TidemarkError } from '../errors.ts'
 import { smallestWindow } from './limits.ts'
 import { type Policy, policyFields, policyValue } from './policy.ts'
 import { type DeepPartial, type Problem, problem, readFields } from './policy-fields.ts'
 
-// What no field can say alone: rules that hold between two or more of them.
+/**
+ * The defaults with `overrides` applied, checked and frozen. A list replaces the default list; a field that is
+ * undefined counts as omitted. Throws one `bad-policy` error that names every problem, with the list as
+ * `details.problems`.
+ */
+export function createPolicy(overrides: DeepPartial<Policy> = {}): Policy {
+  const reading = readFields(policyFields, overrides)
+  // The tables are typed as Fields<Policy>, and every field passed its check or has its default.
+  const policy = reading.value as Policy
+  const problems = [...reading.problems, ...brokenRules(policy, reading.problems)]
+  if (problems.length === 0) return policy
+  const lines = problems.map(({ message }) => `- ${message}`).join('\n')
+  const head =
+    problems.length === 1 ? 'The policy has a problem' : `The policy has ${problems.length} problems`
+  throw new TidemarkError('bad-policy', `${head}:\n${lines}`, { details: { problems } })
+}
 
+/** A rule between two or more fields. */
 interface Rule {
-  /** The fields it speaks of, the one to blame first. A rule over a field that is itself wrong is not tried. */
+  /** The fields it concerns, the one to report first. A rule over an invalid field is not checked. */
   readonly fields: readonly string[]
   holds(policy: Policy): boolean
   allowed(policy: Policy): string
 }
 
-type Pair = (policy: Policy) => readonly [low: number, high: number]
-
-function atMost(low: string, high: string, pair: Pair): Rule {
-  const holds = (policy: Policy): boolean => pair(policy)[0] <= pair(policy)[1]
-  return { fields: [low, high], holds, allowed: (policy) => `at most ${named(policy, high)}` }
+function atMost(low: string, high: string): Rule {
+  return {
+    fields: [low, high],
+    holds: (policy) => numberAt(policy, low) <= numberAt(policy, high),
+    allowed: (policy) => `at most ${high}, which is ${policyValue(policy, high)}`,
+  }
 }
 
-function below(low: string, high: string, pair: Pair): Rule {
-  const holds = (policy: Policy): boolean => pair(policy)[0] < pair(policy)[1]
-  return { fields: [low, high], holds, allowed: (policy) => `less than ${named(policy, high)}` }
+function below(low: string, high: string): Rule {
+  return {
+    fields: [low, high],
+    holds: (policy) => numberAt(policy, low) < numberAt(policy, high),
+    allowed: (policy) => `less than ${high}, which is ${policyValue(policy, high)}`,
+  }
 }
 
-function named(policy: Policy, path: string): string {
-  return `${path}, which is ${policyValue(policy, path)}`
+function numberAt(policy: Policy, path: string): number {
+  return Number(policyValue(policy, path))
 }
 
-const ladder: readonly Rule[] = [
-  below('ladder.blocking.tokens', 'ladder.autoCompact.tokens', ({ ladder: { blocking, autoCompact } }) => [
-    blocking.tokens,
-    autoCompact.tokens,
-  ]),
-  below(
-    'ladder.blocking.maximumPercent',
-    'ladder.autoCompact.maximumPercent',
-    ({ ladder: { blocking, autoCompact } }) => [blocking.maximumPercent, autoCompact.maximumPercent],
-  ),
-  atMost('ladder.error.tokens', 'ladder.warning.tokens', ({ ladder: { error, warning } }) => [
-    error.tokens,
-    warning.tokens,
-  ]),
-  atMost('ladder.error.maximumPercent', 'ladder.warning.maximumPercent', ({ ladder: { error, warning } }) => [
-    error.maximumPercent,
-    warning.maximumPercent,
-  ]),
+const rules: readonly Rule[] = [
+  below('ladder.blocking.tokens', 'ladder.autoCompact.tokens'),
+  below('ladder.blocking.maximumPercent', 'ladder.autoCompact.maximumPercent'),
+  atMost('ladder.error.tokens', 'ladder.warning.tokens'),
+  atMost('ladder.error.maximumPercent', 'ladder.warning.maximumPercent'),
   {
     fields: ['warning', 'autoCompact', 'reserve'].map((line) => `ladder.${line}.maximumPercent`),
     holds: ({ ladder: { warning, autoCompact, reserve } }) =>
@@ -53,14 +61,8 @@ const ladder: readonly Rule[] = [
     allowed: ({ ladder: { autoCompact, reserve } }) =>
       `at most ${90 - autoCompact.maximumPercent - reserve.maximumPercent}: with those of autoCompact and reserve no more than 90, so that a small window has room to work in`,
   },
-]
-
-const clearing: readonly Rule[] = [
-  below('clear.cached.keep', 'clear.cached.fireAt', ({ clear: { cached } }) => [cached.keep, cached.fireAt]),
-  below('clear.native.keepTokens', 'clear.native.triggerTokens', ({ clear: { native } }) => [
-    native.keepTokens,
-    native.triggerTokens,
-  ]),
+  below('clear.cached.keep', 'clear.cached.fireAt'),
+  below('clear.native.keepTokens', 'clear.native.triggerTokens'),
   {
     fields: ['clear.idle.afterMinutes', 'cache.ttl', 'switches.promptCachingEnabled'],
     holds: ({ clear: { idle }, cache, switches }) =>
@@ -71,106 +73,45 @@ const clearing: readonly Rule[] = [
     allowed: ({ cache }) =>
       `'ttl', or at least 60 while cache.ttl is '${cache.ttl}': an hour's cache would still be warm`,
   },
-]
-
-const content: readonly Rule[] = [
-  atMost('notes.sectionTokens', 'notes.totalTokens', ({ notes }) => [notes.sectionTokens, notes.totalTokens]),
-  atMost('notes.titleMinimumWords', 'notes.titleMaximumWords', ({ notes }) => [
-    notes.titleMinimumWords,
-    notes.titleMaximumWords,
-  ]),
-  atMost('notes.waitSeconds', 'notes.deadAfterSeconds', ({ notes }) => [
-    notes.waitSeconds,
-    notes.deadAfterSeconds,
-  ]),
-  atMost('notes.kept.minimumTokens', 'notes.kept.maximumTokens', ({ notes: { kept } }) => [
-    kept.minimumTokens,
-    kept.maximumTokens,
-  ]),
+  atMost('notes.sectionTokens', 'notes.totalTokens'),
+  atMost('notes.titleMinimumWords', 'notes.titleMaximumWords'),
+  atMost('notes.waitSeconds', 'notes.deadAfterSeconds'),
+  atMost('notes.kept.minimumTokens', 'notes.kept.maximumTokens'),
   {
     fields: ['spill.thresholdTokens', 'spill.headTokens', 'spill.tailTokens'],
     holds: ({ spill }) => spill.headTokens + spill.tailTokens < spill.thresholdTokens,
     allowed: ({ spill }) =>
       `more than spill.headTokens and spill.tailTokens together, which are ${spill.headTokens + spill.tailTokens}`,
   },
-  atMost('request.imagesInSmallWindow', 'request.images', ({ request }) => [
-    request.imagesInSmallWindow,
-    request.images,
-  ]),
-  atMost('estimate.narrowestHighFactor', 'estimate.highFactor', ({ estimate }) => [
-    estimate.narrowestHighFactor,
-    estimate.highFactor,
-  ]),
+  atMost('request.imagesInSmallWindow', 'request.images'),
+  atMost('estimate.narrowestHighFactor', 'estimate.highFactor'),
+  below('compact.waiting.keepAliveSeconds', 'compact.waiting.attemptSeconds'),
+  atMost('compact.waiting.stallSeconds', 'compact.waiting.attemptSeconds'),
+  atMost('turn.network.firstDelayMs', 'turn.network.maximumDelayMs'),
 ]
 
-const waiting: readonly Rule[] = [
-  below(
-    'compact.waiting.keepAliveSeconds',
-    'compact.waiting.attemptSeconds',
-    ({ compact: { waiting: times } }) => [times.keepAliveSeconds, times.attemptSeconds],
-  ),
-  atMost('compact.waiting.stallSeconds', 'compact.waiting.attemptSeconds', ({ compact }) => [
-    compact.waiting.stallSeconds,
-    compact.waiting.attemptSeconds,
-  ]),
-  atMost('turn.network.firstDelayMs', 'turn.network.maximumDelayMs', ({ turn: { network } }) => [
-    network.firstDelayMs,
-    network.maximumDelayMs,
-  ]),
-]
-
-const rules: readonly Rule[] = [...ladder, ...clearing, ...content, ...waiting]
-
-const windows: readonly Rule[] = [
-  bigEnough('window.givenTokens', ({ window }) => window.givenTokens),
-  bigEnough('window.capTokens', ({ window }) => window.capTokens),
-]
-
-/** A window that the policy names must be one that the policy works in. */
-function bigEnough(path: string, tokens: (policy: Policy) => number | null): Rule {
+/** A window given in the policy must be large enough for that policy. */
+const windowRules: readonly Rule[] = ['window.givenTokens', 'window.capTokens'].map((path) => {
   const smallest = ({ ladder, window }: Policy): number => smallestWindow(ladder, window.givenOutputTokens)
   return {
     fields: [path],
-    holds: (policy) => (tokens(policy) ?? Number.POSITIVE_INFINITY) >= smallest(policy),
+    holds: (policy) => policyValue(policy, path) === null || numberAt(policy, path) >= smallest(policy),
     allowed: (policy) => `at least ${smallest(policy)}, the smallest window this policy works in`,
   }
-}
+})
 
-/** Every rule that `policy` breaks, but for those over a field that is wrong already, or in a group that is. */
-function brokenRules(policy: Policy, wrong: readonly Problem[]): readonly Problem[] {
-  const isWrong = (path: string): boolean =>
-    wrong.some((found) => found.path === '' || `${path}.`.startsWith(`${found.path}.`))
-  const isBroken = (rule: Rule): boolean => !rule.fields.some(isWrong) && !rule.holds(policy)
+/** The rules that `policy` breaks, except those over a field or group that is already invalid. */
+function brokenRules(policy: Policy, invalid: readonly Problem[]): readonly Problem[] {
+  const isInvalid = (path: string): boolean =>
+    invalid.some((found) => found.path === '' || `${path}.`.startsWith(`${found.path}.`))
+  const isBroken = (rule: Rule): boolean => !rule.fields.some(isInvalid) && !rule.holds(policy)
   const broken = rules.filter(isBroken)
-  // Which window is too small can be asked only of a ladder that is sound.
-  const sound = wrong.length + broken.length === 0
-  return [...broken, ...(sound ? windows.filter(isBroken) : [])].map((rule) => blame(policy, rule))
-}
-
-function blame(policy: Policy, rule: Rule): Problem {
-  const [path = ''] = rule.fields
-  return problem(path, policyValue(policy, path), rule.allowed(policy))
-}
-
-/**
- * The defaults with `overrides` laid over them, checked and frozen. A list replaces the default one; a field
- * that is undefined counts as left out. Throws one `bad-policy` error that names everything wrong, with the
- * list as `details.problems`.
- */
-export function createPolicy(overrides: DeepPartial<Policy> = {}): Policy {
-  const reading = readFields(policyFields, overrides)
-  // The tables are typed as Fields<Policy>, and every leaf passed its check or has its default.
-  const policy = reading.value as Policy
-  const problems = [...reading.problems, ...brokenRules(policy, reading.problems)]
-  if (problems.length > 0) throw badPolicy(problems)
-  return policy
-}
-
-function badPolicy(problems: readonly Problem[]): TidemarkError {
-  const lines = problems.map(({ message }) => `- ${message}`).join('\n')
-  const head =
-    problems.length === 1 ? 'The policy has a problem' : `The policy has ${problems.length} problems`
-  return new TidemarkError('bad-policy', `${head}:\n${lines}`, { details: { problems } })
+  // The smallest window can only be computed for a valid ladder.
+  const isSound = invalid.length + broken.length === 0
+  return [...broken, ...(isSound ? windowRules.filter(isBroken) : [])].map((rule) => {
+    const [path = ''] = rule.fields
+    return problem(path, policyValue(policy, path), rule.allowed(policy))
+  })
 }
 
 export const DEFAULT_POLICY: Policy = createPolicy()

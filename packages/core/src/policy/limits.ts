@@ -1,7 +1,8 @@
 /**
- * Where the lines of the ladder lie in a given window. Each place is computed exactly and then rounded down to
- * a whole token: a line is never later than its place, and a larger window never has an earlier line. (Rounding
- * the distances instead would move a line back by a token wherever two of them step together.)
+ * Thresholds and budgets for one model: the policy scaled to its context window.
+ *
+ * Each threshold is computed exactly and then rounded down to a whole token, so a larger window never has a lower
+ * threshold. (Rounding the offsets instead would lower a threshold by a token wherever two of them round together.)
  */
 
 import { TidemarkError } from '../errors.ts'
@@ -9,12 +10,13 @@ import type { LadderPolicy, OffsetPolicy, Policy, SharePolicy } from './policy.t
 import { show } from './policy-fields.ts'
 import { mechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
 
+/** Thresholds in tokens; each is reached at, not above, its value. */
 export interface Lines {
   readonly window: number
-  /** What input can fill: the window less the reserve. */
+  /** What input can fill: the window minus the reserve. */
   readonly effective: number
   readonly autoCompact: number
-  /** What the meter counts down to: the auto-compact line while that is on, else effective. */
+  /** What the meter counts down to: the auto-compact threshold if auto-compaction is on, otherwise effective. */
   readonly limit: number
   readonly warning: number
   readonly error: number
@@ -25,57 +27,40 @@ export interface Lines {
 
 export interface LinesQuestion {
   readonly window: number
-  /** Tokens of the longest answer; null or 0 where nobody states it. */
+  /** Maximum output tokens; null or 0 if unknown. */
   readonly maxOutput: number | null
   readonly autoCompactOn: boolean
-  /** Per cent of effective for the auto-compact line, never above its usual place; null for that place. */
+  /** Auto-compact threshold as a percentage of effective, never above the default; null for the default. */
   readonly percentOfEffective: number | null
-  /** Per cent of the auto-compact line that a compaction aims at. */
+  /** Target of a compaction as a percentage of the auto-compact threshold. */
   readonly targetPercent: number
 }
 
 export function placeLines(ladder: LadderPolicy, question: LinesQuestion): Lines {
-  const { window, autoCompactOn } = question
-  const exact = exactPlaces(ladder, question)
-  const effective = wholeTokens(exact.effective)
-  const blocking = wholeTokens(exact.blocking)
-  const autoCompact = autoCompactLine(exact.usual, effective, question)
-  const target = wholeTokens((autoCompact * question.targetPercent) / 100)
-  // A view that was just compacted must not be over the line that prepares the next compaction.
-  const limits = { least: target, most: autoCompactOn ? autoCompact : blocking }
-  const warn = (offset: OffsetPolicy): number => clamp(exact.limit - distance(offset, window), limits)
+  const { window, maxOutput, autoCompactOn, percentOfEffective, targetPercent } = question
+  const exactEffective = window - reserve(ladder, window, maxOutput)
+  const effective = wholeTokens(exactEffective)
+  const blocking = wholeTokens(exactEffective - distance(ladder.blocking, window))
+  const byDefault = exactEffective - distance(ladder.autoCompact, window)
+  const atPercent = (of: number): number => Math.min(byDefault, (of * (percentOfEffective ?? 100)) / 100)
+  const autoCompact =
+    percentOfEffective === null ? wholeTokens(byDefault) : Math.max(1, wholeTokens(atPercent(effective)))
+  const target = wholeTokens((autoCompact * targetPercent) / 100)
+  const exactLimit = autoCompactOn ? atPercent(exactEffective) : exactEffective
+  // A context that was just compacted must not be above the threshold that prepares the next compaction.
+  const warn = (offset: OffsetPolicy): number => {
+    const exact = exactLimit - distance(offset, window)
+    return Math.min(autoCompactOn ? autoCompact : blocking, Math.max(target, wholeTokens(exact)))
+  }
   const limit = autoCompactOn ? autoCompact : effective
   const [warning, error] = [warn(ladder.warning), warn(ladder.error)]
   return { window, effective, autoCompact, limit, warning, error, blocking, target }
 }
 
-interface Places {
-  readonly effective: number
-  readonly blocking: number
-  /** The auto-compact line without a percentage. */
-  readonly usual: number
-  readonly limit: number
-}
-
-function exactPlaces(ladder: LadderPolicy, question: LinesQuestion): Places {
-  const { window, percentOfEffective } = question
-  const effective = window - reserve(ladder, question)
-  const usual = effective - distance(ladder.autoCompact, window)
-  const blocking = effective - distance(ladder.blocking, window)
-  const trigger = Math.min(usual, (effective * (percentOfEffective ?? 100)) / 100)
-  return { effective, blocking, usual, limit: question.autoCompactOn ? trigger : effective }
-}
-
-function autoCompactLine(usual: number, effective: number, question: LinesQuestion): number {
-  const { percentOfEffective } = question
-  if (percentOfEffective === null) return wholeTokens(usual)
-  return Math.max(1, wholeTokens(Math.min(usual, (effective * percentOfEffective) / 100)))
-}
-
-/** No ladder that passed its checks needs a larger window. */
+/** No valid ladder needs a larger window. */
 const LARGEST = 2 ** 50
 
-/** The same window may fit one model and not another: a longer answer leaves less to work in. */
+/** The smallest window this ladder works in. It depends on the model: a longer output leaves less for input. */
 export function smallestWindow(ladder: LadderPolicy, maxOutput: number | null): number {
   let [tooSmall, enough] = [0, 1]
   while (enough < LARGEST && !works(ladder, enough, maxOutput)) [tooSmall, enough] = [enough, enough * 2]
@@ -87,18 +72,15 @@ export function smallestWindow(ladder: LadderPolicy, maxOutput: number | null): 
   return enough
 }
 
-/** Enough room to work in, and no two lines on the same token. Once true it is true of every larger window. */
+/** Enough usable tokens, and no two thresholds equal. If true for a window, it is true for every larger one. */
 function works(ladder: LadderPolicy, window: number, maxOutput: number | null): boolean {
   const blocking = distance(ladder.blocking, window)
-  const usable = wholeTokens(window - reserve(ladder, { window, maxOutput }))
+  const usable = wholeTokens(window - reserve(ladder, window, maxOutput))
   const apart = blocking >= 1 && distance(ladder.autoCompact, window) - blocking >= 1
   return apart && usable >= ladder.minimumUsableTokens
 }
 
-function reserve(
-  ladder: LadderPolicy,
-  { window, maxOutput }: Pick<LinesQuestion, 'window' | 'maxOutput'>,
-): number {
+function reserve(ladder: LadderPolicy, window: number, maxOutput: number | null): number {
   const { rule, tokens } = ladder.reserve
   if (rule === 'none') return 0
   const output = maxOutput || tokens
@@ -110,30 +92,26 @@ function distance({ tokens, maximumPercent }: OffsetPolicy, window: number): num
   return Math.min(tokens, (window * maximumPercent) / 100)
 }
 
-function clamp(place: number, { least, most }: { readonly least: number; readonly most: number }): number {
-  return Math.min(most, Math.max(least, wholeTokens(place)))
-}
-
-// The figures in force for one model: the policy seen through its window.
+// All figures for one model.
 
 export interface ModelSize {
-  /** Tokens; null where nobody states it. */
+  /** Tokens; null if unknown. */
   readonly window: number | null
-  /** Tokens of the longest answer; null or 0 where nobody states it. */
+  /** Maximum output tokens; null or 0 if unknown. */
   readonly maxOutput: number | null
 }
 
-/** Distances in tokens between the lines. */
+/** Distances in tokens between the thresholds. */
 interface Offsets {
   /** From effective to the window. */
   readonly reserve: number
-  /** From the auto-compact line to effective. */
+  /** From the auto-compact threshold to effective. */
   readonly autoCompact: number
-  /** From the warning line to the limit. */
+  /** From the warning threshold to the limit. */
   readonly warning: number
-  /** From the error line to the limit. */
+  /** From the error threshold to the limit. */
   readonly error: number
-  /** From the blocking line to effective. */
+  /** From the blocking threshold to effective. */
   readonly blocking: number
 }
 
@@ -147,16 +125,16 @@ export interface KnownWindow extends Figures {
   readonly known: true
   readonly lines: Lines
   readonly offsets: Offsets
-  /** Tokens a summary may take when asked for directly. */
+  /** Output tokens of a summary in a direct request. */
   readonly summaryOutput: number
-  /** Input tokens at which the provider is told to clear. */
+  /** Input tokens at which the provider is to clear. */
   readonly nativeTrigger: number
 }
 
-/** No line can be drawn, and none is guessed: nothing that needs one starts by itself. Budgets are unscaled. */
+/** No thresholds, and none are guessed: nothing that needs one starts automatically. Budgets are unscaled. */
 interface UnknownWindow extends Figures {
   readonly known: false
-  /** A sentence for the person. */
+  /** A sentence for the user. */
   readonly why: string
 }
 
@@ -165,7 +143,7 @@ export type ScaledPolicy = KnownWindow | UnknownWindow
 const UNKNOWN =
   'The context window of this model is not known, so nothing can be compacted by itself and no warning given. Set window.givenTokens in the policy, or name a model whose window is known.'
 
-/** Throws `bad-policy` for a window too small to work in, with the smallest one as `details.minimum`. */
+/** Throws `bad-policy` for a window that is too small, with the smallest allowed one as `details.minimum`. */
 export function scalePolicy(
   policy: Policy,
   model: ModelSize,
@@ -174,29 +152,21 @@ export function scalePolicy(
   requireTokens('window', model.window, 1)
   requireTokens('maxOutput', model.maxOutput, 0)
   const stated = model.window ?? policy.window.givenTokens
-  if (stated === null) return unknownWindow(policy)
+  if (stated === null) {
+    const budgets = budgetsFor(policy, null)
+    return { known: false, why: UNKNOWN, budgets, images: policy.request.imagesInSmallWindow }
+  }
   const window = Math.min(stated, policy.window.capTokens ?? stated)
   const maxOutput = model.maxOutput || policy.window.givenOutputTokens
   requireRoom(policy, window, maxOutput)
-  return knownWindow(policy, linesOf(policy, { window, maxOutput }, switches), maxOutput)
-}
-
-function unknownWindow(policy: Policy): UnknownWindow {
-  const budgets = budgetsFor(policy, null)
-  return { known: false, why: UNKNOWN, budgets, images: policy.request.imagesInSmallWindow }
-}
-
-function linesOf(
-  policy: Policy,
-  model: { readonly window: number; readonly maxOutput: number | null },
-  switches: Switches,
-): Lines {
-  return placeLines(policy.ladder, {
-    ...model,
+  const lines = placeLines(policy.ladder, {
+    window,
+    maxOutput,
     autoCompactOn: mechanismStates(policy, switches).auto.on,
     percentOfEffective: switches.autoCompactPercent ?? policy.ladder.autoCompact.percentOfEffective,
     targetPercent: policy.compact.target.percentOfAutoCompact,
   })
+  return knownWindow(policy, lines, maxOutput)
 }
 
 function knownWindow(policy: Policy, lines: Lines, maxOutput: number | null): KnownWindow {
@@ -205,21 +175,17 @@ function knownWindow(policy: Policy, lines: Lines, maxOutput: number | null): Kn
   return {
     known: true,
     lines,
-    offsets: offsetsOf(lines),
+    offsets: {
+      reserve: lines.window - lines.effective,
+      autoCompact: lines.effective - lines.autoCompact,
+      warning: lines.limit - lines.warning,
+      error: lines.limit - lines.error,
+      blocking: lines.effective - lines.blocking,
+    },
     budgets: budgetsFor(policy, lines),
     images: lines.window <= request.smallWindowTokens ? request.imagesInSmallWindow : request.images,
     summaryOutput: Math.min(compact.direct.outputTokens, maxOutput || answerShare, answerShare),
     nativeTrigger: Math.min(clear.native.triggerTokens, lines.warning),
-  }
-}
-
-function offsetsOf({ window, effective, autoCompact, limit, warning, error, blocking }: Lines): Offsets {
-  return {
-    reserve: window - effective,
-    autoCompact: effective - autoCompact,
-    warning: limit - warning,
-    error: limit - error,
-    blocking: effective - blocking,
   }
 }
 
@@ -241,13 +207,13 @@ function requireRoom({ ladder }: Policy, window: number, maxOutput: number | nul
   )
 }
 
-// How much of each kind of content a model's window bears: the policy's figures, shrunk to their shares.
+// Content budgets: the policy's figures, each limited to its share of the window.
 
 /** In tokens, unless the name says otherwise. */
 export interface Budgets {
   readonly files: { readonly each: number; readonly total: number }
   readonly skills: { readonly each: number; readonly total: number }
-  /** Of one carrier of the host's own. */
+  /** For each context source of the host. */
   readonly host: { readonly each: number; readonly total: number }
   readonly notes: {
     readonly section: number
@@ -265,7 +231,7 @@ export interface Budgets {
   readonly historyPage: number
 }
 
-/** Of one text of a tool result: where it is put aside, and how much of it is then shown. */
+/** For one text of a tool result: above which size it is spilled, and how much of it is then shown. */
 export interface SpillBudgets {
   readonly threshold: number
   readonly head: number
@@ -281,7 +247,7 @@ interface ClearBudgets {
   readonly largeInput: number
 }
 
-/** `lines` is null where the window is not known: the policy's figures then stand as they are. */
+/** `lines` is null if the window is unknown: the policy's figures then apply unscaled. */
 export function budgetsFor(policy: Policy, lines: Lines | null): Budgets {
   const share = shares(policy.shares, lines)
   const { rehydrate, ledger, memoryFiles, turn, estimate } = policy
@@ -312,13 +278,13 @@ export function budgetsFor(policy: Policy, lines: Lines | null): Budgets {
 
 type Share = (kind: keyof SharePolicy) => number
 
-/** Its share of effective, and never more than a whole compaction aims at (a low auto-compact line sees to that). */
+/** A share of effective, and never more than the target of a compaction (which matters with a low auto-compact threshold). */
 function shares(policy: SharePolicy, lines: Lines | null): Share {
   if (lines === null) return () => Number.POSITIVE_INFINITY
   return (kind) => Math.min(wholeTokens((lines.effective * policy[kind]) / 100), lines.target)
 }
 
-/** Clearing starts at the warning line and must end well below it, or it would start again at once. */
+/** Clearing starts at the warning threshold and must end well below it, otherwise it would start again at once. */
 function lowWater(lines: Lines | null): number {
   return lines === null ? Number.POSITIVE_INFINITY : wholeTokens(lines.warning / 2)
 }
@@ -331,7 +297,7 @@ function capped(
   return { each: Math.min(eachTokens, total), total }
 }
 
-/** A section shrinks as the whole does: ten sections that may each fill the file would be ten times too much. */
+/** A section shrinks with the total, since the file has about ten sections. */
 function notes({ notes: policy }: Policy, share: Share): Budgets['notes'] {
   const total = Math.min(policy.totalTokens, share('notes'))
   return {
@@ -346,7 +312,7 @@ function kept({ notes: { kept: policy } }: Policy, share: number): Budgets['kept
   return { minimum: Math.min(policy.minimumTokens, share), maximum: Math.min(policy.maximumTokens, share) }
 }
 
-/** What is shown shrinks as the threshold does. */
+/** What is shown shrinks with the threshold. */
 function spill({ spill: policy }: Policy, share: number): SpillBudgets {
   const threshold = Math.min(policy.thresholdTokens, share)
   const shown = (tokens: number): number => wholeTokens((tokens * threshold) / policy.thresholdTokens)
@@ -364,20 +330,19 @@ function clear({ clear: { idle, budget, native, largeInputTokens } }: Policy, sh
   }
 }
 
-/** Rounds down, but not past the noise of binary fractions: 180,000 × 33.3% is 59,940 and not 59,939.999… */
+/** Rounds down, with a tolerance for binary fractions: 180,000 × 33.3% is 59,940 and not 59,939.999… */
 function wholeTokens(exact: number): number {
   return Math.floor(exact + 1e-6)
 }
 
-// Where a conversation stands on the ladder of lines. A line is reached at, not above, its place.
-
+/** Which thresholds a context of `used` tokens has reached. */
 export interface LadderState {
   readonly used: number
-  /** Per cent of the limit that is left, whole, never below 0. */
+  /** Percentage of the limit that is left, whole, at least 0. */
   readonly percentLeft: number
   readonly isAboveWarningThreshold: boolean
   readonly isAboveErrorThreshold: boolean
-  /** Only where auto-compaction is on. */
+  /** Only if auto-compaction is on. */
   readonly isAboveAutoCompactThreshold: boolean
   readonly isAtBlockingLimit: boolean
 }

@@ -1,24 +1,29 @@
-/** What a field of the policy may hold. `allowed` finishes the sentence "allowed is …" in an error. */
+/**
+ * Tables of settings: each field with its default and its check, and reading an object against such a table with hints
+ * for unknown fields.
+ */
+
+/** Which values a field accepts. `allowed` completes the sentence "allowed is …" in an error. */
 export interface Check<T> {
   readonly allowed: string
   accepts(value: unknown): value is T
 }
 
-/** A whole number of things: tokens, results, seconds. */
+/** A whole number: tokens, results, seconds. */
 export function count(least = 0, most: number = Number.MAX_SAFE_INTEGER): Check<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most
   return { allowed: `a whole number ${range(least, most)}`, accepts }
 }
 
-/** A number that need not be whole: a ratio, a factor. */
+/** Any number: a ratio, a factor. */
 export function amount(least: number, most: number): Check<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isFinite(value) && value >= least && value <= most
   return { allowed: `a number ${range(least, most)}`, accepts }
 }
 
-/** 25 means 25%, never 0.25: halves of a per cent stay exact, and so do the lines drawn with them. */
+/** 25 means 25%, never 0.25: half percentages stay exact, and so do the thresholds computed from them. */
 export function percent(least = 0.1, most = 100): Check<number> {
   const { accepts } = amount(least, most)
   return { allowed: `a percentage from ${least} to ${most} (25 means 25%)`, accepts }
@@ -32,7 +37,7 @@ export function text(): Check<string> {
   return { allowed: 'a string', accepts: (value): value is string => typeof value === 'string' }
 }
 
-/** A string with something in it. */
+/** A non-blank string. */
 export function name(): Check<string> {
   const accepts = (value: unknown): value is string => typeof value === 'string' && value.trim() !== ''
   return { allowed: 'a string that is not blank', accepts }
@@ -43,7 +48,7 @@ export function oneOf<const T extends string>(...choices: readonly T[]): Check<T
   return { allowed: choices.map((choice) => `'${choice}'`).join(' or '), accepts }
 }
 
-/** A list without repeats, in an order that counts. */
+/** A list without duplicates; the order matters. */
 export function listOf<T>(item: Check<T>): Check<readonly T[]> {
   const accepts = (value: unknown): value is readonly T[] =>
     Array.isArray(value) && Array.from(value).every(item.accepts) && new Set(value).size === value.length
@@ -64,7 +69,7 @@ function range(least: number, most: number): string {
   return most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`
 }
 
-// The table a group of the policy is made of: each field's default beside what it may hold.
+// Tables of fields.
 
 type Leaf = string | number | boolean | null | readonly unknown[]
 
@@ -73,17 +78,17 @@ export interface Field<T> {
   readonly check: Check<T>
 }
 
-/** One `Field` for every leaf of `T`: a field without default or check does not compile. */
+/** One `Field` for every leaf of `T`: a field without default and check does not compile. */
 export type Fields<T> = {
   readonly [K in keyof T]: [T[K]] extends [Leaf] ? Field<T[K]> : Fields<T[K]>
 }
 
-/** The same table, for code that walks it without knowing the group. */
+/** The same table, untyped, for code that walks it. */
 export interface FieldTree {
   readonly [name: string]: Field<unknown> | FieldTree
 }
 
-/** Every field may be left out. A list is given whole: it replaces the default one. */
+/** Every field may be omitted. A list replaces the default list. */
 export type DeepPartial<T> = {
   readonly [K in keyof T]?: ([T[K]] extends [Leaf] ? T[K] : DeepPartial<T[K]>) | undefined
 }
@@ -107,20 +112,20 @@ function join(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`
 }
 
-// Lays what a person gave over the defaults, and collects everything that is wrong with it.
+// Reading an object against a table; every problem is collected.
 
 export interface Problem {
-  /** Where, as in `clear.idle.keep`; empty for the whole. */
+  /** Path of the field, as in `clear.idle.keep`; empty for the whole object. */
   readonly path: string
-  /** What was given, in words. */
+  /** The given value, in words. */
   readonly given: string
   readonly allowed: string
-  /** The whole sentence. */
+  /** The full sentence. */
   readonly message: string
 }
 
 interface Reading {
-  /** Frozen, and whole: a field that is missing or wrong has its default. */
+  /** Frozen and complete: a missing or invalid field has its default. */
   readonly value: unknown
   readonly problems: readonly Problem[]
 }
@@ -131,28 +136,27 @@ export function problem(path: string, given: unknown, allowed: string): Problem 
   return { path, given: shown, allowed, message }
 }
 
-export function readFields(tree: FieldTree, given: unknown): Reading {
-  return readGroup({ tree, root: tree }, given, '')
-}
-
-interface Place {
-  readonly tree: FieldTree
-  readonly root: FieldTree
-}
-
-function readGroup({ tree, root }: Place, given: unknown, path: string): Reading {
+/** `path` and `root`: where `tree` is in the whole table. */
+export function readFields(tree: FieldTree, given: unknown, path = '', root: FieldTree = tree): Reading {
   const fields = given === undefined ? {} : plainFields(given)
   const problems: Problem[] = []
-  if (fields === null) problems.push(problem(path, given, groupAllowed(tree)))
+  const known = Object.keys(tree).join(', ')
+  if (fields === null) problems.push(problem(path, given, `a plain object with any of the fields ${known}`))
   const value: Record<string, unknown> = {}
   for (const [key, node] of Object.entries(tree)) {
     const part = fields !== null && Object.hasOwn(fields, key) ? fields[key] : undefined
     const at = join(path, key)
-    const reading = isField(node) ? readLeaf(node, part, at) : readGroup({ tree: node, root }, part, at)
+    const reading = isField(node) ? readLeaf(node, part, at) : readFields(node, part, at, root)
     value[key] = reading.value
     problems.push(...reading.problems)
   }
-  problems.push(...unknownFields({ tree, root }, fields ?? {}, path))
+  for (const key of Object.keys(fields ?? {})) {
+    if (Object.hasOwn(tree, key)) continue
+    const at = join(path, key)
+    const hint = suggestion(key, tree, root, at) ?? `known here are ${known}`
+    const message = `${at}: no such field; ${hint}`
+    problems.push({ path: at, given: 'an unknown field', allowed: hint, message })
+  }
   return { value: Object.freeze(value), problems }
 }
 
@@ -162,43 +166,27 @@ function readLeaf(node: Field<unknown>, given: unknown, path: string): Reading {
   return { value: own(node.fallback), problems: [problem(path, given, node.check.allowed)] }
 }
 
-/** A frozen copy, so that neither the caller nor a reader can change what was checked. */
+/** A frozen copy, so that checked values cannot be changed later. */
 function own(value: unknown): unknown {
   if (Array.isArray(value)) return Object.freeze(value.map(own))
   if (typeof value !== 'object' || value === null) return value
   return Object.freeze(Object.fromEntries(Object.entries(value).map(([key, part]) => [key, own(part)])))
 }
 
-function unknownFields(place: Place, fields: Readonly<Record<string, unknown>>, path: string): Problem[] {
-  return Object.keys(fields)
-    .filter((key) => !Object.hasOwn(place.tree, key))
-    .map((key) => unknownField(place, join(path, key), key))
-}
-
-function unknownField({ tree, root }: Place, path: string, key: string): Problem {
-  const hint = suggestion(key, { tree, root }, path) ?? `known here are ${Object.keys(tree).join(', ')}`
-  return { path, given: 'an unknown field', allowed: hint, message: `${path}: no such field; ${hint}` }
-}
-
-/** A slip of the hand among the neighbours first, then the right name in the wrong place or form. */
-function suggestion(key: string, { tree, root }: Place, path: string): string | null {
+/** First a typo of a field in the same group, then the right name in the wrong group or written as a path. */
+function suggestion(key: string, tree: FieldTree, root: FieldTree, path: string): string | null {
   const neighbour = nearest(key, Object.keys(tree))
   if (neighbour !== null) return `did you mean ${path.slice(0, path.length - key.length)}${neighbour}?`
   const paths = pathsOf(root)
-  if (paths.includes(key)) return `write it nested, as in ${nested(key)}`
+  if (paths.includes(key)) {
+    const nested = key.split('.').reduceRight((inner, part) => `{ ${part}: ${inner} }`, '…')
+    return `write it nested, as in ${nested}`
+  }
   const elsewhere = paths.filter((known) => known.split('.').includes(key))
   return elsewhere.length === 0 ? null : `did you mean ${elsewhere.slice(0, 3).join(' or ')}?`
 }
 
-function nested(path: string): string {
-  return path.split('.').reduceRight((inner, key) => `{ ${key}: ${inner} }`, '…')
-}
-
-function groupAllowed(tree: FieldTree): string {
-  return `a plain object with any of the fields ${Object.keys(tree).join(', ')}`
-}
-
-/** The fields of a plain object, from whatever realm; null for anything else (a Map would lose its entries silently). */
+/** The fields of a plain object of any realm; null for anything else (a Map would silently lose its entries). */
 function plainFields(value: unknown): Readonly<Record<string, unknown>> | null {
   if (typeof value !== 'object' || value === null) return null
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -206,9 +194,7 @@ function plainFields(value: unknown): Readonly<Record<string, unknown>> | null {
   return plain ? Object.fromEntries(Object.entries(value)) : null
 }
 
-// What a person meant who wrote a name nobody knows.
-
-/** The known name closest to `given`, or null where none is close enough to be a slip of the hand. */
+/** The known name closest to `given`, or null if none is close enough to be a typo. */
 export function nearest(given: string, known: readonly string[]): string | null {
   const furthest = Math.max(2, Math.floor(given.length / 3))
   let best: string | null = null
@@ -220,7 +206,7 @@ export function nearest(given: string, known: readonly string[]): string | null 
   return best
 }
 
-/** Letters to add, drop, change or swap with their neighbour. */
+/** Edit distance: letters to insert, delete, replace, or swap with their neighbour. */
 function distanceBetween(from: string, to: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, index) => index)
@@ -237,7 +223,7 @@ function distanceBetween(from: string, to: string): number {
   return at(last, to.length)
 }
 
-/** The last two letters of the one are those of the other, the other way round. */
+/** The last two letters of one are those of the other in reverse order. */
 function isSwap(from: string, to: string): boolean {
   return from.length > 1 && to.length > 1 && from.at(-1) === to.at(-2) && from.at(-2) === to.at(-1)
 }
@@ -246,9 +232,9 @@ function at(row: readonly number[], index: number): number {
   return row[index] ?? 0
 }
 
-/** A value as an error message names it: exact where short, in words where not. */
 const LONGEST = 60
 
+/** A value for an error message: exact if short, otherwise described. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return quoted(value)
   if (typeof value === 'function') return 'a function'

@@ -1,9 +1,10 @@
 /**
- * Every number, switch and choice of the engine in one object, by mechanism. Made by `createPolicy`, which
- * checks it; read through `scalePolicy` where a figure depends on the model's window.
+ * Every setting of the engine, grouped by mechanism: types, defaults and checks. Create a policy with `createPolicy`;
+ * read figures that depend on the model's window through `scalePolicy`.
  */
 
 import { isObject } from '../log/json.ts'
+import type { ClearWay } from '../log/record.ts'
 import { TODO_TOOLS } from '../log/todo-list.ts'
 import { READ_TOOLS, WRITE_TOOLS } from '../log/tool-calls.ts'
 import {
@@ -23,40 +24,40 @@ import {
   text,
 } from './policy-fields.ts'
 
-// The prompt cache: markers, lifetime, and what counts as a break.
+// The prompt cache: markers, lifetime, and what counts as a cache break.
 
 export interface MarkersPolicy {
-  /** Markers in a request; the provider's own limit binds as well. */
+  /** Cache markers in a request; the provider's own limit applies too. */
   readonly maximum: number
-  /** Mark the block before the first result that tier 1 could still clear. */
+  /** Mark the block before the first tool result that clearing could still change. */
   readonly edge: boolean
-  /** Positions a turn may add before it would outrun the provider's look-back and gets a lagging marker. */
+  /** Blocks a turn may add before it exceeds the provider's look-back and gets an extra marker. */
   readonly laggingAfterPositions: number
 }
 
 export interface BreaksPolicy {
-  /** A break is a read more than this per cent below what was expected … */
+  /** A cache break is a cache read more than this percentage below the expected one … */
   readonly percent: number
   /** … and more than this many tokens below it. */
   readonly tokens: number
-  /** Query sources watched at once; the one unused longest is let go. */
+  /** Query sources monitored at once; the least recently used one is dropped. */
   readonly sources: number
-  /** Patterns of models whose reads say nothing; small ones cache differently. */
+  /** Patterns of models that are not monitored; small models cache differently. */
   readonly excludedModels: readonly string[]
-  /** Write what changed to a file, for debugging. */
+  /** Write the difference between the requests to a file, for debugging. */
   readonly diffFiles: boolean
-  /** Ask the provider for its own explanation, where it gives one. */
+  /** Ask the provider for its explanation, if it offers one. */
   readonly askProvider: boolean
 }
 
 export interface CachePolicy {
-  /** `auto` decides by the gaps and prices seen, then holds to it for the epoch. */
+  /** `auto` decides by the observed gaps and prices, and keeps the decision until the next prefix snapshot. */
   readonly ttl: '5m' | '1h' | 'auto'
-  /** Patterns of query sources that an entitled account gives an hour. */
+  /** Patterns of query sources that get one hour if the account is entitled to it. */
   readonly oneHourSources: readonly string[]
-  /** Short-lived sources: always five minutes, whatever else says. */
+  /** Short-lived sources: always five minutes. */
   readonly fiveMinuteSources: readonly string[]
-  /** A changed section is appended as a `delta` till the next epoch, or rewritten `inline`, which breaks the cache. */
+  /** A changed section is announced as a `delta` until the next prefix snapshot, or rewritten `inline`, which breaks the cache. */
   readonly volatile: 'delta' | 'inline'
   readonly markers: MarkersPolicy
   readonly breaks: BreaksPolicy
@@ -85,76 +86,74 @@ const cacheFields: Fields<CachePolicy> = {
   },
 }
 
-// Tier 1: clearing old tool results with no model call.
+// Tier 1: clearing old tool results without a model call.
 
-type ClearingWay = 'idle' | 'budget' | 'cached' | 'native'
-
-/** The cache has expired, so that rewriting is free. */
+/** The cache has expired, so a rewrite costs nothing extra. */
 interface IdlePolicy {
-  /** Minutes since the last answer; `ttl` takes the lifetime in force. */
+  /** Minutes since the last response; `ttl` uses the current cache lifetime. */
   readonly afterMinutes: number | 'ttl'
   /** Newest results kept. */
   readonly keep: number
-  /** Tokens below which a clearing is not worth a rewrite. */
+  /** Tokens a clearing must free to be worth a rewrite. */
   readonly minimumFreedTokens: number
 }
 
-/** Usage is above the warning line. */
+/** The context is above the warning threshold. */
 interface BudgetPolicy {
   /** Newest results kept, whatever their size. */
   readonly keep: number
-  /** Tokens of clearable results to leave: the low-water mark. */
+  /** Tokens of clearable results to keep. */
   readonly targetTokens: number
-  /** Tokens. Nothing is cleared unless this much is freed. */
+  /** Tokens a clearing must free. */
   readonly minimumFreedTokens: number
 }
 
-/** The provider deletes from its cached prefix; the messages stay as they are. */
+/** The provider deletes from its cached prefix; the messages stay unchanged. */
 interface CachedPolicy {
-  /** Results not yet deleted at which it fires. */
+  /** Number of undeleted results that triggers it. */
   readonly fireAt: number
   /** Newest results kept. */
   readonly keep: number
 }
 
-/** The provider clears by itself, as the request tells it to. */
+/** The provider clears by itself, as configured in the request (`context_management`). */
 interface NativePolicy {
-  /** Input tokens, or the warning line where that is lower. */
+  /** Input tokens, or the warning threshold if that is lower. */
   readonly triggerTokens: number
-  /** Tokens that the newest results kept must fit in … */
+  /** Token limit for the newest results that are kept … */
   readonly keepTokens: number
   /** … but never fewer results than this. */
   readonly keepAtLeast: number
-  /** Tokens: a clearing that frees less is not done. */
+  /** Tokens a clearing must free. */
   readonly clearAtLeastTokens: number
   /** Minutes idle after which only the newest thinking is kept. */
   readonly thinkingAfterMinutes: number
-  /** Thinking turns kept then. */
+  /** Number of newest turns whose thinking is then kept. */
   readonly thinkingTurns: number
 }
 
 export interface ClearPolicy {
-  /** Tools whose results can be had again. Nothing else is ever cleared. */
+  /** Tools whose results can be produced again. Nothing else is ever cleared. */
   readonly tools: readonly string[]
   /** Tools that write files whatever their input looks like. Their large inputs may be cleared, if `tools` names them. */
   readonly writeTools: readonly string[]
-  /** MCP tools: clearable where their annotations say read-only, or never. */
+  /** MCP tools: clearable if annotated as read-only, or never. */
   readonly mcp: 'read-only' | 'never'
-  /** The ways in use. Which of them acts is decided by what the provider can do and the cache's state. */
-  readonly ways: readonly ClearingWay[]
-  /** Clear only where the saving pays for writing the cache again; need overrides it. */
+  /** Enabled modes. The provider's features and the state of the cache decide which one is used. */
+  readonly ways: readonly ClearWay[]
+  /** Clear only if the saving pays for writing the cache again, unless space is needed. */
   readonly priceGate: boolean
-  /** Calls expected before a 5-minute cache goes cold, until the session's own gaps tell. */
+  /** Calls expected before a 5-minute cache expires, until the session's own gaps are known. */
   readonly expectedCallsFiveMinutes: number
   /** The same for a 1-hour cache. */
   readonly expectedCallsOneHour: number
-  /** Results that a later call made worthless go before merely old ones. */
+  /** Clear results that a later call superseded before merely old ones. */
   readonly supersededFirst: boolean
   /** Clear large inputs of calls that write files. */
   readonly inputs: boolean
-  /** Tokens from which an input is large. */
+  /** Tokens that make an input large. */
   readonly largeInputTokens: number
-  /** Thinking bound to a prefix that is rewritten: remove it here, oldest first, or let the provider drop it. */
+  /** Thinking signed for a prefix that is rewritten: remove it here, oldest first, or let the provider drop it. */
   readonly boundThinking: 'remove' | 'provider'
   readonly idle: IdlePolicy
   readonly budget: BudgetPolicy
@@ -163,7 +162,7 @@ export interface ClearPolicy {
 }
 
 const tools = ['Read', 'Bash', 'Grep', 'Glob', 'WebFetch', 'WebSearch', 'Edit', 'Write']
-const ways: readonly ClearingWay[] = ['idle', 'budget', 'cached', 'native']
+const ways: readonly ClearWay[] = ['idle', 'budget', 'cached', 'native']
 
 const clearFields: Fields<ClearPolicy> = {
   tools: field<readonly string[]>(tools, listOf(name())),
@@ -203,49 +202,49 @@ const clearFields: Fields<ClearPolicy> = {
 export type Sheddable = 'skills' | 'files' | 'agents' | 'deltas'
 
 export interface TargetPolicy {
-  /** Per cent of the auto-compact line that a compacted view may fill. */
+  /** Size of a compacted context, as a percentage of the auto-compact threshold. */
   readonly percentOfAutoCompact: number
-  /** What goes first when a view is above its target. Nothing else is ever shed. */
+  /** What is dropped, in this order, if the context is above its target. Nothing else is ever dropped. */
   readonly shed: readonly Sheddable[]
-  /** Newest skills that shedding leaves. */
+  /** Newest skills that are never dropped. */
   readonly keptSkills: number
 }
 
-/** Which rungs may be tried, from the one that keeps most to the one that cannot fail. */
+/** Which ways to summarize may be tried, from the best to the one that cannot fail. */
 interface ChainPolicy {
-  /** The provider's own summary block, where kept messages carry bound thinking. */
+  /** The provider's compaction block, if kept messages have signed thinking. */
   readonly block: boolean
-  /** A fork that reads the parent's cache; skipped while the cache is cold. */
+  /** A fork that reads the conversation's cache; skipped while the cache is cold. */
   readonly fork: boolean
-  /** The summary made without a model: as the `last` rung, as the `only` one, or `never`. */
+  /** The summary without a model: as the `last` resort, as the `only` way, or `never`. */
   readonly local: 'last' | 'only' | 'never'
 }
 
 interface DirectPolicy {
-  /** Another model, usually a cheaper one; null takes the conversation's own. */
+  /** Another model, usually a cheaper one; null uses the conversation's model. */
   readonly model: string | null
-  /** Tokens the summary may take. */
+  /** Maximum tokens of the summary. */
   readonly outputTokens: number
   /** Further attempts after the first. */
   readonly retries: number
 }
 
-/** When the summariser says that the prompt is too long. */
+/** When the provider refuses the summary request as too long. */
 export interface HeadDropPolicy {
   readonly retries: number
-  /** Per cent of the rounds to drop where the provider does not say how many tokens are too many … */
+  /** Percentage of the rounds to drop if the provider does not report the excess tokens … */
   readonly percentOfRounds: number
   /** … but at least this many. */
   readonly minimumRounds: number
 }
 
-/** While a summary is under way. */
+/** Timeouts while a summary is being written. */
 interface WaitingPolicy {
-  /** Seconds between two signs of life. */
+  /** Seconds between two keep-alive events. */
   readonly keepAliveSeconds: number
-  /** Seconds without anything arriving after which an attempt has failed. */
+  /** Seconds without data after which an attempt fails. */
   readonly stallSeconds: number
-  /** Seconds that one attempt may take in all. */
+  /** Seconds for one attempt in total. */
   readonly attemptSeconds: number
 }
 
@@ -255,19 +254,19 @@ export interface CompactPolicy {
   readonly direct: DirectPolicy
   readonly headDrop: HeadDropPolicy
   readonly waiting: WaitingPolicy
-  /** Added to the instructions of every compaction, automatic ones too; blank adds none. */
+  /** Added to the instructions of every compaction, automatic ones too. */
   readonly instructions: string
-  /** Characters of custom instructions, the hooks' included; a provider's own block takes 16,384 for all. */
+  /** Characters of custom instructions, including those from hooks; a compaction block allows 16,384 in total. */
   readonly instructionCharacters: number
-  /** A summary is accepted only below this per cent of the size of what it replaces. */
+  /** A summary is accepted only below this percentage of the size of what it replaces. */
   readonly maximumPercentOfReplaced: number
-  /** Tokens that pinned records may take in all; those beyond, oldest first, are summarised, and it is told. */
+  /** Tokens of all pinned records; beyond it the oldest are summarized, and an event says so. */
   readonly pinTokens: number
-  /** Prepare a summary in the background from the warning line on, and swap it in at a safe point. */
+  /** Prepare a summary in the background from the warning threshold on, and apply it at a safe point. */
   readonly background: boolean
-  /** Where nothing forces a compaction, let price choose between now and later. */
+  /** If nothing forces a compaction, let its price decide between now and later. */
   readonly priceDecides: boolean
-  /** Put what did not change in front of the summary, where it stays cached. */
+  /** Put unchanged context sources before the summary, where they stay cached. */
   readonly carriersFirst: boolean
 }
 
@@ -308,18 +307,18 @@ const compactFields: Fields<CompactPolicy> = {
   carriersFirst: field(false, flag()),
 }
 
-// The window, the lines drawn in it, and the share of it that each kind of content may take.
+// The context window, its thresholds, and the share that each kind of content may take.
 
 interface WindowPolicy {
-  /** Tokens. The person's own figure for a model whose window nobody states; null leaves it unknown. */
+  /** Tokens, for a model whose window is not in the catalogue; null leaves it unknown. */
   readonly givenTokens: number | null
-  /** Tokens. The same for the longest answer of a model. */
+  /** The same for the maximum output of a model. */
   readonly givenOutputTokens: number | null
-  /** Tokens. Use no more of the window than this, however large it is; null uses all of it. */
+  /** Tokens. Use no more of the window than this; null uses all of it. */
   readonly capTokens: number | null
 }
 
-/** A distance in tokens that shrinks on small windows to `maximumPercent` of the window. */
+/** A distance in tokens, limited to `maximumPercent` of the window. */
 export interface OffsetPolicy {
   readonly tokens: number
   readonly maximumPercent: number
@@ -327,45 +326,45 @@ export interface OffsetPolicy {
 
 interface ReservePolicy extends OffsetPolicy {
   /**
-   * Room for the answer: the `smaller` of the model's longest answer and `tokens`, the `larger` of the two,
-   * or `none` (lines are then counted from the whole window).
+   * Reserved for the output: the `smaller` of the model's maximum output and `tokens`, the `larger` of the two, or
+   * `none` (thresholds then count from the whole window).
    */
   readonly rule: 'smaller' | 'larger' | 'none'
 }
 
 interface AutoCompactLinePolicy extends OffsetPolicy {
-  /** Draw the line at this per cent of effective instead, never above the usual place; null draws the usual one. */
+  /** Threshold as a percentage of effective instead, never above the default; null uses the default. */
   readonly percentOfEffective: number | null
 }
 
 export interface LadderPolicy {
-  /** Below the window: what is left is `effective`. */
+  /** Below the window; the rest is `effective`. */
   readonly reserve: ReservePolicy
-  /** Below effective: compaction starts by itself. */
+  /** Below effective: automatic compaction starts. */
   readonly autoCompact: AutoCompactLinePolicy
   /** Below the limit: shown yellow; clearing by budget and background summaries begin. */
   readonly warning: OffsetPolicy
   /** Below the limit: shown red. */
   readonly error: OffsetPolicy
-  /** Below effective: a new message is refused where nothing can compact by itself. */
+  /** Below effective: a new prompt is refused if automatic compaction is not available. */
   readonly blocking: OffsetPolicy
   /**
-   * Tokens of effective below which a model is refused. Half of the auto-compact line must hold the frame of
-   * a summary with its headings (some 300), the message not yet answered, and a few hundred tokens of matter.
+   * A model with fewer effective tokens is refused. Half of the auto-compact threshold must hold the headings of a
+   * summary (some 300 tokens), the unanswered message, and a few hundred tokens of content.
    */
   readonly minimumUsableTokens: number
 }
 
-/** Per cent of effective that a kind of content may take; larger figures elsewhere shrink to it. */
+/** Percentage of effective that a kind of content may take; larger figures elsewhere are limited to it. */
 export interface SharePolicy {
   readonly files: number
   readonly skills: number
   readonly notes: number
-  /** Messages kept verbatim behind notes, and the conversation's size at which notes begin. */
+  /** Messages kept verbatim after notes, and the conversation size at which notes begin. */
   readonly keptMessages: number
-  /** Results that clearing leaves, and the least that a clearing frees. */
+  /** Results that clearing keeps, and the least that a clearing frees. */
   readonly clearableResults: number
-  /** The reminder in front of the conversation. */
+  /** The reminder at the start of the conversation. */
   readonly ambient: number
   /** User messages put back into a summary. */
   readonly userMessages: number
@@ -373,9 +372,9 @@ export interface SharePolicy {
   readonly ledger: number
   /** What one hook adds. */
   readonly hookOutput: number
-  /** What one carrier of the host's own brings back. */
+  /** What one context source of the host re-attaches. */
   readonly host: number
-  /** A text of a tool result, before it is put aside, and a page of history. */
+  /** The size above which a text of a tool result is spilled, and a page of history. */
   readonly spill: number
 }
 
@@ -413,59 +412,59 @@ const shareFields: Fields<SharePolicy> = {
   spill: field(10, percent()),
 }
 
-// What comes back after a compaction, and what the engine itself puts into a summary.
+// What is re-attached after a compaction, and what the engine itself adds to a summary.
 
-export interface RehydratePolicy {
+interface RehydratePolicy {
   readonly files: {
-    /** Most recently read files, read again from disk. */
+    /** Number of most recently read files to read again from disk. */
     readonly count: number
-    /** Tokens of one; more is cut with a marker. */
+    /** Tokens of one file; the rest is cut off and marked. */
     readonly eachTokens: number
-    /** Tokens of all; one that does not fit is skipped and the next tried. */
+    /** Tokens of all files; one that does not fit is skipped. */
     readonly totalTokens: number
-    /** Tools that read a file whatever their input looks like; other calls are known by their input. */
+    /** Tools that read a file whatever their input looks like; other calls are recognized by their input. */
     readonly readTools: readonly string[]
     /** Tools that change a file whatever their input looks like. */
     readonly writeTools: readonly string[]
   }
   /** Skills in use, newest first. */
   readonly skills: {
-    /** Tokens of one; more is cut with a note that the full text can be read again. */
+    /** Tokens of one skill; the rest is cut off with a note that the full text can be read again. */
     readonly eachTokens: number
-    /** Tokens of all. */
+    /** Tokens of all skills. */
     readonly totalTokens: number
   }
-  /** What carriers of the host's own may bring. */
+  /** What context sources of the host may re-attach. */
   readonly host: {
-    /** Tokens of one thing; more is cut with a note where its carrier allows that, else it is left out. */
+    /** Tokens of one item; a longer one is cut off with a note if its source allows that, otherwise left out. */
     readonly eachTokens: number
-    /** Tokens of all that one carrier brings. */
+    /** Tokens of all items of one source. */
     readonly totalTokens: number
   }
   readonly todos: boolean
-  /** Tools whose input is the whole todo list whatever it looks like, where the host does not give it. */
+  /** Tools whose input is the whole todo list, if the host does not provide it. */
   readonly todoTools: readonly string[]
   /** The plan file, in full. */
   readonly plan: boolean
   /** The reminder that plan mode is on. */
   readonly planMode: boolean
-  /** Background agents that run, or have finished and were not collected. */
+  /** Background agents that are running, or have finished without their result being collected. */
   readonly agents: boolean
   /** Tools, agents and MCP instructions that the kept messages no longer show. */
   readonly deltas: boolean
 }
 
-/** What is not left to the summariser: checked, and added where it is missing. */
+/** Facts that a summary is checked for; missing ones are added. */
 interface LedgerPolicy {
-  /** Tokens of all user messages put back; unanswered ones are outside it and never cut. */
+  /** Tokens of all user messages that are added; unanswered ones do not count and are never cut. */
   readonly userMessagesTokens: number
-  /** Tokens of one; a longer one is cut in the middle, with a pointer to the transcript. */
+  /** Tokens of one message; a longer one is cut in the middle, with a pointer to the transcript. */
   readonly userMessageTokens: number
   /** Tokens of the list of files touched. */
   readonly filesTokens: number
-  /** Tokens of the list of names the work turned on, newest heaviest. */
+  /** Tokens of the list of identifiers in use, the newest ranked highest. */
   readonly namesTokens: number
-  /** Newest errors named with what followed them. */
+  /** Newest errors to list, with what followed them. */
   readonly errors: number
 }
 
@@ -495,39 +494,39 @@ const ledgerFields: Fields<LedgerPolicy> = {
   errors: field(10, count()),
 }
 
-// One turn: compacting by itself, recovering from refusals, retrying the network, running hooks. Last, the switches.
+// One turn: automatic compaction, recovery from refusals, network retries, hooks. Last, the switches.
 
 export interface AutoPolicy {
-  /** Failures in a row after which the session stops trying. */
+  /** Consecutive failures after which the session stops trying. */
   readonly breakerFailures: number
-  /** Turns between two compactions below which the chain is reported. */
+  /** Compactions fewer turns apart than this are reported. */
   readonly closeTurns: number
 }
 
-/** The provider refused a request as too long all the same. */
+/** When the provider refuses a request as too long. */
 interface ReactivePolicy {
   readonly enabled: boolean
-  /** Compact and try again, this often. */
+  /** How often to compact and retry. */
   readonly retries: number
-  /** Strip media and try again, this often. */
+  /** How often to strip media and retry. */
   readonly mediaRetries: number
 }
 
 interface NetworkPolicy {
-  /** Further attempts after a network fault, 429, 529 or 5xx. */
+  /** Retries after a network fault, 429, 529 or 5xx. */
   readonly retries: number
   /** Milliseconds before the first retry; doubled each time … */
   readonly firstDelayMs: number
   /** … up to this. */
   readonly maximumDelayMs: number
-  /** Per cent of a delay that chance may take off. */
+  /** Random reduction of a delay, as a percentage. */
   readonly jitterPercent: number
-  /** Seconds: a longer `retry-after` is told to the person and not waited for. */
+  /** Seconds; a longer `retry-after` is reported to the user instead of waited for. */
   readonly longestRetryAfterSeconds: number
 }
 
 interface HooksPolicy {
-  /** Seconds, where a hook names no time of its own. */
+  /** Seconds, for a hook without its own timeout. */
   readonly timeoutSeconds: number
   /** Characters that one hook may add. */
   readonly outputCharacters: number
@@ -540,11 +539,11 @@ interface TurnPolicy {
   readonly hooks: HooksPolicy
 }
 
-/** The settings' side of the off switches; an environment variable that switches off wins. */
+/** Switches as settings; an environment variable that switches off takes precedence. */
 export interface SwitchPolicy {
-  /** Every tier, the manual, reactive and provider's own ways included. */
+  /** All tiers, including manual, reactive and provider-side ones. */
   readonly compactEnabled: boolean
-  /** Compaction that starts by itself; the manual one still works. */
+  /** Automatic compaction; manual compaction still works. */
   readonly autoCompactEnabled: boolean
   /** Tier 1. */
   readonly microcompactEnabled: boolean
@@ -575,33 +574,33 @@ const switchFields: Fields<SwitchPolicy> = {
   promptCachingEnabled: field(true, flag()),
 }
 
-// How large a thing is before a provider has said so, and how large a request may be in bytes and images.
+// Token estimates, and the size of a request in bytes and images.
 
 export interface EstimatePolicy {
-  /** Characters of text to a token, before anything was learnt and where the catalogue has no figure. */
+  /** Characters per token, until calibrated, for a model without weights in the catalogue. */
   readonly charactersPerToken: number
-  /** Tokens, flat, where the dimensions are not known. */
+  /** Tokens of an image with unknown dimensions. */
   readonly imageTokens: number
-  /** Tokens, flat. */
+  /** Tokens of a document. */
   readonly documentTokens: number
-  /** Decisions use the expected figure times this, rounded up: better to overshoot than to overflow. */
+  /** Decisions use the expected figure times this, rounded up: overestimating is better than overflowing. */
   readonly highFactor: number
-  /** Learn from the usage that each response reports, and narrow `highFactor` as the errors shrink. */
+  /** Learn from the usage of each response, and narrow `highFactor` as the errors shrink. */
   readonly calibrate: boolean
-  /** The narrowest that a learnt factor may become. */
+  /** Lower bound of the learned factor. */
   readonly narrowestHighFactor: number
-  /** Thinking whose text is hidden: tokens to a character of its signature … */
+  /** Thinking with hidden text: tokens per character of its signature … */
   readonly signatureTokensPerCharacter: number
-  /** … less this many tokens. */
+  /** … minus this many tokens. */
   readonly signatureLessTokens: number
 }
 
 export interface RequestPolicy {
-  /** Bytes of the largest body sent. Over it the oldest images become placeholders. */
+  /** Maximum bytes of a body. Above it the oldest images become placeholders. */
   readonly bodyBytes: number
   /** Images and documents in a request. */
   readonly images: number
-  /** The same for a window of at most `smallWindowTokens`, and for an unknown one. */
+  /** The same for a window of at most `smallWindowTokens` or of unknown size. */
   readonly imagesInSmallWindow: number
   /** Tokens. */
   readonly smallWindowTokens: number
@@ -625,30 +624,30 @@ const requestFields: Fields<RequestPolicy> = {
   smallWindowTokens: field(200_000, count()),
 }
 
-// What is put aside on arrival, and how it and all that left the view is looked up again.
+// Spilled results, and looking up what left the context.
 
-/** Large results of tools go to the blobs; the conversation shows their head and tail. */
+/** Large tool results are stored as blobs; the conversation shows their head and tail. */
 export interface SpillPolicy {
   readonly enabled: boolean
-  /** Tokens of one text of a result above which it is put aside. */
+  /** Tokens of one text of a result above which it is spilled. */
   readonly thresholdTokens: number
   /** Tokens of its beginning that are shown … */
   readonly headTokens: number
-  /** … and of its end: what a command prints last is often the point. */
+  /** … and of its end: the last output of a command often matters most. */
   readonly tailTokens: number
-  /** Bytes of an image, as it would be sent, above which it is put aside. */
+  /** Bytes of an image, as sent, above which it is spilled. */
   readonly imageBytes: number
-  /** Tools whose results are never put aside. */
+  /** Tools whose results are never spilled. */
   readonly exceptTools: readonly string[]
 }
 
-/** The tool that reads the conversation's own past. */
+/** The tool that reads the conversation's history. */
 export interface HistoryPolicy {
-  /** Tokens of one answer; a cursor leads on. */
+  /** Tokens of one page; a cursor leads to the next. */
   readonly pageTokens: number
-  /** Matches of one search before its cursor. */
+  /** Matches on one page of a search. */
   readonly matches: number
-  /** Characters times words that one search may compare before its cursor. */
+  /** Characters × search words that one page of a search may compare. */
   readonly searchSteps: number
 }
 
@@ -667,39 +666,39 @@ const historyFields: Fields<HistoryPolicy> = {
   searchSteps: field(20_000_000, count(100_000)),
 }
 
-// Tier 3: running notes, and the memory files that load by folder.
+// Tier 3: session notes, and memory files by folder.
 
-/** What stays verbatim behind the notes. */
+/** What stays verbatim after the notes. */
 interface KeptMessagesPolicy {
-  /** Tokens kept at least … */
+  /** Minimum tokens kept … */
   readonly minimumTokens: number
-  /** … and messages with text, at least; both must be met. */
+  /** … and minimum messages with text; both must be met. */
   readonly minimumMessages: number
-  /** Tokens at which growing backwards stops. What no note covers is kept whatever its size. */
+  /** Tokens at which keeping older messages stops. What no note covers is kept whatever its size. */
   readonly maximumTokens: number
 }
 
 interface NotesPolicy {
   readonly enabled: boolean
-  /** `auto` asks the model where the host gives one, else extracts locally. */
+  /** `auto` uses the model if the host provides one, otherwise extracts locally. */
   readonly extractor: 'auto' | 'model' | 'local'
-  /** Words of the session's title, at least. */
+  /** Minimum words of the session title. */
   readonly titleMinimumWords: number
-  /** Words of the session's title, at most. */
+  /** Maximum words of the session title. */
   readonly titleMaximumWords: number
-  /** Tokens of a section. Over it the next extraction condenses it; a compaction cuts it. */
+  /** Tokens of a section. Above it the next extraction condenses it; a compaction cuts it. */
   readonly sectionTokens: number
-  /** Tokens of the whole file. Over it the next extraction is told to shorten it. */
+  /** Tokens of the whole file. Above it the next extraction is instructed to shorten it. */
   readonly totalTokens: number
   /** Tokens of conversation before the first extraction. */
   readonly startTokens: number
-  /** Tokens grown since the last extraction. */
+  /** Tokens of growth since the last extraction. */
   readonly growthTokens: number
   /** Tool calls since the last extraction, unless the last turn made none. */
   readonly toolCalls: number
-  /** Seconds a compaction waits for an extraction under way. */
+  /** Seconds a compaction waits for a running extraction. */
   readonly waitSeconds: number
-  /** Seconds after which an extraction counts as dead. */
+  /** Seconds after which an extraction counts as failed. */
   readonly deadAfterSeconds: number
   readonly kept: KeptMessagesPolicy
 }
@@ -709,9 +708,9 @@ interface MemoryFilesPolicy {
   readonly names: readonly string[]
   /** Files with path globs, looked for in each folder. */
   readonly rules: readonly string[]
-  /** Hops an `@path` import may take. */
+  /** Maximum depth of `@path` imports. */
   readonly importHops: number
-  /** Tokens of the reminder in front of the conversation. */
+  /** Tokens of the reminder at the start of the conversation. */
   readonly reminderTokens: number
 }
 
@@ -781,17 +780,15 @@ const fields: Fields<Policy> = {
   turn: turnFields,
 }
 
-/** The tables of all groups: each field's default and what it may hold. */
+/** The default and the check of every field. */
 export const policyFields: FieldTree = fields
 
 /** The path of every field, as in `clear.idle.keep`. */
 export const policyPaths: readonly string[] = pathsOf(policyFields)
 
-/** What `policy` holds at `path`; undefined where there is no such field. */
+/** The value at `path`; undefined if there is no such field. */
 export function policyValue(policy: Policy, path: string): unknown {
-  return path.split('.').reduce<unknown>((value, key) => fieldOf(value, key), policy)
-}
-
-function fieldOf(value: unknown, key: string): unknown {
-  return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  const step = (value: unknown, key: string): unknown =>
+    isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  return path.split('.').reduce<unknown>(step, policy)
 }

@@ -1,3 +1,7 @@
+/**
+ * Provider profiles: what a provider and model support and which rules their requests must follow, as JSON-safe data.
+ * The profiles of real providers are in `wire`.
+ */
 import { TidemarkError } from '../errors.ts'
 import {
   type Check,
@@ -16,59 +20,55 @@ import {
   readFields,
 } from './policy-fields.ts'
 
-/**
- * What a provider and model can do and which rules its requests obey, as plain JSON-safe data. The concrete
- * ones live with the codecs; `strictProfile` and `createProfile` are in `strict-profile.ts`.
- */
 export interface Profile {
-  /** Said in findings and events; carries no meaning. */
+  /** Shown in findings and events; has no other effect. */
   readonly name: string
-  /** Context window in tokens; null where nobody has said. */
+  /** Context window in tokens; null if unknown. */
   readonly window: number | null
-  /** Largest `max_tokens`; null where nobody has said, and then nothing is checked against it. */
+  /** Largest `max_tokens`; null if unknown, and then it is not checked. */
   readonly maxOutput: number | null
-  /** A request must say how long its answer may be (`max_tokens`). */
+  /** A request must have `max_tokens`. */
   readonly maxOutputRequired: boolean
   readonly roles: RoleRules
   readonly tools: ToolRules
   readonly thinking: ThinkingRules
   readonly cache: CacheRules
   readonly sizes: SizeRules
-  /** What the provider can be asked to edit by itself (`context_management`). */
+  /** Edits that the provider can do itself (`context_management`). */
   readonly contextEdits: ContextEditRules
-  /** The provider's own summaries. */
+  /** Summaries written by the provider. */
   readonly compaction: CompactionRules
   readonly capabilities: Capabilities
-  /** What is refused unless a beta is named. */
+  /** What is refused unless a beta is enabled. */
   readonly betas: readonly BetaRule[]
-  /** Dotted paths of request fields that are refused outright (`temperature`, `output_config.format`). */
+  /** Dotted paths of request fields that are always refused (`temperature`, `output_config.format`). */
   readonly refusedFields: readonly string[]
   readonly refusedBlocks: readonly BlockRefusal[]
 }
 
 interface RoleRules {
-  /** Who may speak first. A compaction block at the very start may have either role. */
+  /** Role of the first message. A message with a compaction block may have either role. */
   readonly first: 'user' | 'any'
-  /** Messages of one role in a row are one turn, or an error. */
+  /** Consecutive messages of one role are merged into one turn, or refused. */
   readonly consecutive: 'merged' | 'refused'
-  /** Whether the last message may be the beginning of the model's own answer. A paused turn is not one. */
+  /** Whether the last message may be a prefilled assistant message. A paused turn is not a prefill. */
   readonly prefill: 'allowed' | 'refused'
-  /** System messages in mid-conversation: in the places they may stand, or not at all. */
+  /** Mid-conversation system messages: allowed in certain places, or refused. */
   readonly system: 'placed' | 'refused'
-  /** `clear_at` on such a message. */
+  /** Whether such a message may have `clear_at`. */
   readonly turnScoped: boolean
-  /** `output_config` on such a message. */
+  /** Whether such a message may have `output_config`. */
   readonly messageEffort: boolean
 }
 
 interface ToolRules {
-  /** Source of a regular expression that every declared name matches. */
+  /** Regular expression that every tool name must match. */
   readonly namePattern: string
-  /** Source of a regular expression that the id of every call and result matches. */
+  /** Regular expression that the id of every call and result must match. */
   readonly idPattern: string
-  /** The results of a turn come before anything else in the message that answers it. */
+  /** Tool results must come first in their message. */
   readonly resultsFirst: boolean
-  /** Messages that hold tool blocks need at least one declared tool. */
+  /** Messages with tool blocks need at least one declared tool. */
   readonly declaredWhenUsed: boolean
   /** `tool_choice` of type `any` or `tool`. */
   readonly forcedChoice: 'allowed' | 'refused'
@@ -78,44 +78,44 @@ export type ThinkingMode = 'enabled' | 'adaptive' | 'between_tools' | 'disabled'
 
 export interface ThinkingRules {
   readonly modes: readonly ThinkingMode[]
-  /** The mode of a request that does not say. */
+  /** The mode of a request without a `thinking` field. */
   readonly whenAbsent: ThinkingMode
   readonly minimumBudget: number
-  /** With one of these betas the budget may be larger than `max_tokens`. */
+  /** With one of these betas the budget may exceed `max_tokens`. */
   readonly budgetOverBetas: readonly string[]
-  /** Modes in which the model's unfinished turn must begin with thinking. */
+  /** Modes in which an unfinished assistant turn must begin with thinking. */
   readonly firstInModes: readonly ThinkingMode[]
   /** Modes in which `tool_choice` may not force a call. */
   readonly unforcedInModes: readonly ThinkingMode[]
   /** Efforts at which `disabled` is accepted; null: at any. */
   readonly disabledEfforts: readonly string[] | null
-  /** May a turn of the model's end in thinking? Never, anywhere but at the end of the request, or at will. */
+  /** Whether an assistant turn may end in thinking: never, not at the end of the request, or anywhere. */
   readonly closing: 'never' | 'not-at-end' | 'allowed'
-  /** Every thinking block carries a signature. */
+  /** Every thinking block must have a signature. */
   readonly signed: boolean
-  /** What a thinking block is bound to: nothing, the model, or every byte before it as well. */
+  /** What the signature of thinking covers: nothing, the model, or the model and every byte before it. */
   readonly binding: 'none' | 'model' | 'prefix'
-  /** The provider leaves out the thinking of finished turns, so it leaves the count. */
+  /** The provider drops the thinking of finished turns, so it no longer fills the window. */
   readonly stripsFinishedTurns: boolean
 }
 
 export interface CacheRules {
   readonly maxMarkers: number
-  /** Lifetimes a marker can ask for, longest first: along a request they may only grow shorter. */
+  /** Lifetimes of a marker, longest first: within a request they may only get shorter. */
   readonly ttls: readonly CacheTtl[]
-  /** The lifetime of a marker that does not say. */
+  /** The lifetime of a marker without `ttl`. */
   readonly defaultTtl: string
-  /** Block types that cannot carry a marker. Blank text never can. */
+  /** Block types that cannot have a marker. Blank text never can. */
   readonly unmarkable: readonly string[]
-  /** `cache_control` on the request itself, which marks the last block that can carry one. */
+  /** `cache_control` on the request itself, which marks the last possible block. */
   readonly automatic: boolean
-  /** `scope` on a marker. */
+  /** Allowed values of `scope` on a marker. */
   readonly scopes: readonly string[]
-  /** Shortest prefix that is kept; null where unknown. */
+  /** Shortest prefix that is cached; null if unknown. */
   readonly minimumTokens: number | null
-  /** Positions a marker looks back for an older entry, its own included. */
+  /** Blocks a marker looks back for an older cache entry, its own included. */
   readonly lookBack: number
-  /** Calls in a row count as one position, and so do results in a row. */
+  /** Consecutive tool calls count as one block, and so do consecutive results. */
   readonly collapsesToolRuns: boolean
 }
 
@@ -130,16 +130,16 @@ export interface SizeRules {
   /** Tools whose loading is deferred. */
   readonly deferredTools: number
   readonly messages: number
-  /** Images, and PDF documents counted as the one page each has at least. */
+  /** Images, plus one for each PDF document. */
   readonly images: number
   /** Longest side of an image. */
   readonly imagePixels: number
-  /** Above so many images each side is at most `manyImagePixels`. */
+  /** Above this many images, each side is at most `manyImagePixels`. */
   readonly manyImages: number
   readonly manyImagePixels: number
 }
 
-/** The provider's names for the edits; null for one it does not know. All null: `context_management` is refused. */
+/** The provider's names for the edits; null for one it does not support. All null: `context_management` is refused. */
 export interface ContextEditRules {
   readonly clearThinking: string | null
   readonly clearToolUses: string | null
@@ -149,31 +149,31 @@ export interface ContextEditRules {
 }
 
 interface CompactionRules {
-  /** `compaction` blocks in messages. A signed one stands first and alone; others in any of the model's messages. */
+  /** `compaction` blocks in messages. A signed one must be first and alone; others may be in any assistant message. */
   readonly blocks: boolean
-  /** `compaction` on a request: a summary on demand. */
+  /** `compaction` on a request, which asks for a summary. */
   readonly onDemand: boolean
-  /** The beta that a summary on demand, and every request that carries a signed block, must name. */
+  /** The beta required for such a request and for every request with a signed block. */
   readonly beta: string | null
   readonly maxInstructionCharacters: number
-  /** Dotted paths of fields that may not stand beside `compaction`. */
+  /** Dotted paths of fields that are not allowed with `compaction`. */
   readonly notWithRequest: readonly string[]
-  /** Dotted paths of fields that may not stand beside a signed block. */
+  /** Dotted paths of fields that are not allowed with a signed block. */
   readonly notWithBlock: readonly string[]
 }
 
 interface Capabilities {
-  /** `cache_edits` blocks and `cache_reference`: undocumented, so off unless somebody knows better. */
+  /** `cache_edits` blocks and `cache_reference`: undocumented, so off by default. */
   readonly cacheEdits: boolean
   /** `diagnostics` on a request. */
   readonly cacheDiagnostics: boolean
   /** `tool_addition` and `tool_removal` in a system message. */
   readonly toolChanges: boolean
-  /** `max_tokens: 0`, which fills the cache and answers nothing. */
+  /** `max_tokens: 0`, which fills the cache without a reply. */
   readonly prewarm: boolean
 }
 
-/** A thing that is refused unless one of `betas` is in force. */
+/** Something that is refused unless one of `betas` is enabled. */
 export interface BetaRule {
   /** A field of the request (a dotted path), a field of a message, a type of block, a type of context edit. */
   readonly where: 'field' | 'message-field' | 'block' | 'edit'
@@ -181,14 +181,14 @@ export interface BetaRule {
   readonly betas: readonly string[]
 }
 
-/** A block type, or one field of it, that messages of a role may not carry. */
+/** A block type, or one field of it, that messages of a role may not contain. */
 export interface BlockRefusal {
   readonly role: 'user' | 'assistant' | 'system'
   readonly type: string
   readonly field?: string
 }
 
-// Every field of a profile: the strictest value anybody needs, beside what it may hold.
+// Every field of a profile with its strictest value and its check.
 
 const mode: Check<ThinkingMode> = oneOf('enabled', 'adaptive', 'between_tools', 'disabled')
 const role: Check<BlockRefusal['role']> = oneOf('user', 'assistant', 'system')
@@ -198,7 +198,7 @@ const names = (...fallback: readonly string[]): Field<readonly string[]> => fiel
 const modes = (...fallback: readonly ThinkingMode[]): Field<readonly ThinkingMode[]> =>
   field(fallback, listOf(mode))
 
-/** What a record of strings, lists and numbers looks like, field by field; `optional` ones may be missing. */
+/** An object with these fields and no others; `optional` ones may be missing. */
 function shape<T>(
   fields: { readonly [key: string]: Check<unknown> },
   optional: readonly string[] = [],
@@ -214,16 +214,15 @@ function shape<T>(
 
 const pattern: Check<string> = {
   allowed: 'the source of a regular expression',
-  accepts: (value): value is string => typeof value === 'string' && compiles(value),
-}
-
-function compiles(source: string): boolean {
-  try {
-    new RegExp(source)
-    return source !== ''
-  } catch {
-    return false
-  }
+  accepts: (value): value is string => {
+    if (typeof value !== 'string' || value === '') return false
+    try {
+      new RegExp(value)
+      return true
+    } catch {
+      return false
+    }
+  },
 }
 
 const ttl = shape<CacheTtl>({ name: name(), seconds: count(1) })
@@ -326,13 +325,11 @@ const profileFields: Fields<Profile> = {
   ),
 }
 
-// How a profile is made: what is given, laid over the strictest one, and checked before anything is built on it.
-
 export type ProfileOverrides = DeepPartial<Profile>
 
 /**
- * A profile with `overrides` in place of the strict values. A list is given whole. A field that is unknown or
- * wrong is refused with `bad-profile`; `details.problems` names each one.
+ * A profile with `overrides` in place of the strict values. A list replaces the strict list. Throws `bad-profile` for an
+ * unknown or invalid field; `details.problems` names each one.
  */
 export function createProfile(overrides: ProfileOverrides = {}): Profile {
   const { value, problems } = readFields(profileFields, overrides)
@@ -347,35 +344,40 @@ export function createProfile(overrides: ProfileOverrides = {}): Profile {
   return profile
 }
 
-/** What no field can say alone. */
+/** Rules between fields. */
 function contradictions({ cache, thinking, sizes }: Profile): readonly Problem[] {
-  const found: Problem[] = []
-  const names = cache.ttls.map((ttl) => ttl.name)
-  if (!names.includes(cache.defaultTtl)) {
-    found.push(
-      problem('cache.defaultTtl', cache.defaultTtl, `the name of one of cache.ttls (${names.join(', ')})`),
-    )
-  }
-  if (
-    cache.ttls.some(
-      (ttl, index) => ttl.seconds >= (cache.ttls[index - 1]?.seconds ?? Number.POSITIVE_INFINITY),
-    )
-  ) {
-    found.push(problem('cache.ttls', cache.ttls, 'lifetimes in order, the longest first'))
-  }
-  if (new Set(names).size < names.length)
-    found.push(problem('cache.ttls', cache.ttls, 'a name for each lifetime'))
-  if (!thinking.modes.includes(thinking.whenAbsent)) {
-    found.push(problem('thinking.whenAbsent', thinking.whenAbsent, 'one of thinking.modes'))
-  }
-  if (sizes.manyImagePixels > sizes.imagePixels) {
-    found.push(problem('sizes.manyImagePixels', sizes.manyImagePixels, 'at most sizes.imagePixels'))
-  }
-  return found
+  const { ttls, defaultTtl } = cache
+  const names = ttls.map((ttl) => ttl.name)
+  const isSorted = ttls.every(
+    ({ seconds }, index) => seconds < (ttls[index - 1]?.seconds ?? Number.POSITIVE_INFINITY),
+  )
+  const rules: readonly (readonly [holds: boolean, path: string, value: unknown, allowed: string])[] = [
+    [
+      names.includes(defaultTtl),
+      'cache.defaultTtl',
+      defaultTtl,
+      `the name of one of cache.ttls (${names.join(', ')})`,
+    ],
+    [isSorted, 'cache.ttls', ttls, 'lifetimes in order, the longest first'],
+    [new Set(names).size === names.length, 'cache.ttls', ttls, 'a name for each lifetime'],
+    [
+      thinking.modes.includes(thinking.whenAbsent),
+      'thinking.whenAbsent',
+      thinking.whenAbsent,
+      'one of thinking.modes',
+    ],
+    [
+      sizes.manyImagePixels <= sizes.imagePixels,
+      'sizes.manyImagePixels',
+      sizes.manyImagePixels,
+      'at most sizes.imagePixels',
+    ],
+  ]
+  return rules.flatMap(([holds, path, value, allowed]) => (holds ? [] : [problem(path, value, allowed)]))
 }
 
 /**
- * The profile of nobody in particular: what passes under it passes nearly everywhere. It knows no window, no
- * beta and none of the features that only some providers have.
+ * The strictest profile: a request that is valid under it is valid for nearly every provider. It has no window, no betas
+ * and none of the features that only some providers have.
  */
 export const strictProfile: Profile = createProfile()

@@ -1,6 +1,6 @@
+/** Switches in environment variables, and which mechanisms are on. The host passes the variables; nothing is read here. */
 import type { Policy, SwitchPolicy } from './policy.ts'
 
-/** The off switches and the like that people set in the environment. Reading is pure: the host hands over the variables. */
 export type SwitchName =
   | 'DISABLE_COMPACT'
   | 'DISABLE_AUTO_COMPACT'
@@ -10,17 +10,17 @@ export type SwitchName =
   | 'FORCE_PROMPT_CACHING_5M'
   | 'DISABLE_PROMPT_CACHING'
 
-/** The second is the name people have from elsewhere; ours wins where both hold a percentage. */
+/** The second is the name other tools use; ours wins if both hold a percentage. */
 type PercentName = 'TIDEMARK_AUTOCOMPACT_PCT' | 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'
 
 export interface Switches {
-  /** Those that are set. */
+  /** The switches that are set. */
   readonly set: readonly SwitchName[]
-  /** Per cent of effective for the auto-compact line, or null. */
+  /** Percentage of the effective window for the auto-compact threshold, or null. */
   readonly autoCompactPercent: number | null
 }
 
-/** A variable that says something nobody understands: told to the person once, and ignored. */
+/** A variable with an invalid value: reported to the user once and ignored. */
 interface SwitchNotice {
   readonly variable: SwitchName | PercentName
   readonly value: string
@@ -55,32 +55,28 @@ export function readSwitches(environment: Environment): SwitchReading {
     set: names.filter((name) => on.includes(word(environment[name]))),
     autoCompactPercent: percents.find((percent) => percent !== null) ?? null,
   }
-  return { switches, notices: [...switchNotices(environment), ...percentNotices(environment)] }
+  const expectsSwitch = '1, true, yes or on to set it, 0, false, no or off not to'
+  const expectsPercent = 'a number above 0 and at most 100, as in 80'
+  const notices = [
+    ...names
+      .filter((name) => ![...on, ...off].includes(word(environment[name])))
+      .map((name) => notice(name, environment[name] ?? '', expectsSwitch)),
+    ...percentNames
+      .filter((name) => word(environment[name]) !== '' && percentOf(environment[name]) === null)
+      .map((name) => notice(name, environment[name] ?? '', expectsPercent)),
+  ]
+  return { switches, notices }
 }
 
 function word(value: string | undefined): string {
   return (value ?? '').trim().toLowerCase()
 }
 
-/** 0 < n ≤ 100 in plain decimals, or null. */
+/** 0 < n ≤ 100 in decimal notation, or null. */
 function percentOf(value: string | undefined): number | null {
   const digits = word(value)
   const percent = /^(\d+\.?\d*|\.\d+)$/.test(digits) ? Number(digits) : Number.NaN
   return percent > 0 && percent <= 100 ? percent : null
-}
-
-function switchNotices(environment: Environment): readonly SwitchNotice[] {
-  return names
-    .filter((name) => ![...on, ...off].includes(word(environment[name])))
-    .map((name) =>
-      notice(name, environment[name] ?? '', '1, true, yes or on to set it, 0, false, no or off not to'),
-    )
-}
-
-function percentNotices(environment: Environment): readonly SwitchNotice[] {
-  return percentNames
-    .filter((name) => word(environment[name]) !== '' && percentOf(environment[name]) === null)
-    .map((name) => notice(name, environment[name] ?? '', 'a number above 0 and at most 100, as in 80'))
 }
 
 function notice(variable: SwitchName | PercentName, value: string, expected: string): SwitchNotice {
@@ -88,20 +84,20 @@ function notice(variable: SwitchName | PercentName, value: string, expected: str
   return { variable, value, message }
 }
 
-// What is on, and where it is not, which switch is the cause: a refusal must be able to name it.
+// Which mechanisms are on, and for those that are off the switch or field that turned them off, so that errors can name it.
 
 /**
- * `clear` is tier 1, the provider's own way included. `notes` is keeping them; compacting with them is part of
- * `auto`. `reactive` starts by itself, so it is off where `auto` is.
+ * `clear` is tier 1, provider-side clearing included. `notes` is taking notes; compacting with them is part of `auto`.
+ * `reactive` is automatic too, so it is off whenever `auto` is.
  */
 type Mechanism = 'clear' | 'auto' | 'reactive' | 'manual' | 'notes' | 'caching'
 
-/** `because` is an environment variable or the path of a policy field. */
+/** `because`: an environment variable or the path of a policy field. */
 type MechanismState = { readonly on: true } | { readonly on: false; readonly because: string }
 
 type MechanismStates = Readonly<Record<Mechanism, MechanismState>>
 
-/** The first of a list that is off is the one named: environment before settings, the widest first. */
+/** The first cause in each list is reported: environment before settings, the broadest first. */
 export function mechanismStates(policy: Policy, switches: Switches): MechanismStates {
   const variable = (name: SwitchName): Cause => [name, switches.set.includes(name)]
   const setting = (name: keyof SwitchPolicy): Cause => [`switches.${name}`, !policy.switches[name]]

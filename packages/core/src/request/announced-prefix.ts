@@ -8,7 +8,7 @@
 
 import type { View } from '../context/context-view.ts'
 import type { Entry } from '../context/entry.ts'
-import { isShown } from '../context/message-parts.ts'
+import { isShown } from '../context/entry.ts'
 import { blocksOf } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { List, Trie } from '../log/persistent-collections.ts'

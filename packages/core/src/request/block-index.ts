@@ -3,7 +3,7 @@
  * requests first differ. Frozen messages are counted and compared once, so a call costs what it added.
  */
 
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import type { Role } from '../context/payload.ts'
 import { type Block, blocksOf, isThinking } from '../log/block.ts'
 import { isObject } from '../log/json.ts'

@@ -1,7 +1,7 @@
 /** Markers that a host brought along go, and lists that grow stay lists that grew out of each other. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
 import { List } from '../log/persistent-collections.ts'
 import { stripMarkers, stripMessage, type Unmarked } from './build-request.ts'

@@ -3,7 +3,7 @@
  * encoded: they move every turn onto messages that are long frozen, which must not be copied. A turn costs what it added.
  */
 
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import { type Block, isToolResult } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'

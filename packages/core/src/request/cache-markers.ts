@@ -7,7 +7,7 @@
  * The reason: a provider keeps a prefix only where a marker stood, and a marker finds one only within 20 positions.
  */
 
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import { isToolResult } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { MarkersPolicy } from '../policy/policy.ts'

@@ -3,7 +3,7 @@
  * messages of its own; an override that would change the cache key is refused.
  */
 
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import type { Usage } from '../log/record.ts'
 import type { Profile } from '../policy/provider-profile.ts'

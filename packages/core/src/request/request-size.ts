@@ -4,7 +4,7 @@
  */
 
 import { isMediaPlace, mediaPlaceholder } from '../context/entry.ts'
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { FlatMessage } from '../context/flatten.ts'
 import { type Block, isBlock, isToolResult } from '../log/block.ts'
 import { imageSize } from '../log/image-size.ts'
 import { isObject, type JsonObject, jsonBytes } from '../log/json.ts'

@@ -1,7 +1,7 @@
 /** The built-in context sources: instructions, plan, modes, todos, skills, agents, host state and hook output. */
 
 import type { Entry } from '../context/entry.ts'
-import { textOfAttachment } from '../context/message-parts.ts'
+import { textOfAttachment } from '../context/entry.ts'
 import { blocksOf } from '../log/block.ts'
 import { historyOf } from '../log/session.ts'
 import { readTodos } from '../log/todo-list.ts'

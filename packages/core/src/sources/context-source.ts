@@ -5,7 +5,7 @@
  */
 
 import type { Entry } from '../context/entry.ts'
-import { isShown, textOfAttachment } from '../context/message-parts.ts'
+import { isShown, textOfAttachment } from '../context/entry.ts'
 import { isObject } from '../log/json.ts'
 import { List } from '../log/persistent-collections.ts'
 import type { Attachment, AttachmentRecord } from '../log/record.ts'

@@ -3,7 +3,7 @@
  * Unchanged state adds nothing to the request.
  */
 
-import { textOfAttachment } from '../context/message-parts.ts'
+import { textOfAttachment } from '../context/entry.ts'
 import type { Attachment } from '../log/record.ts'
 import { endedIn, failuresOf, inOrder, type Rendered, renderAll } from './collect.ts'
 import {

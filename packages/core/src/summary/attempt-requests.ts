@@ -1,7 +1,7 @@
 /** The request of each attempt at a summary, or the reason why the attempt is skipped. */
 
 import type { Entry } from '../context/entry.ts'
-import { partsOf } from '../context/message-parts.ts'
+import { partsOf } from '../context/entry.ts'
 import type { Payload } from '../context/payload.ts'
 import { blocksOf, isThinking } from '../log/block.ts'
 import { typedText } from '../log/record.ts'

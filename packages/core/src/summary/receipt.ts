@@ -4,7 +4,7 @@
  */
 
 import type { Entry } from '../context/entry.ts'
-import { isShown, partsOf } from '../context/message-parts.ts'
+import { isShown, partsOf } from '../context/entry.ts'
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { stringsIn } from '../log/tool-calls.ts'

@@ -6,8 +6,8 @@
 import type { View } from '../context/context-view.ts'
 import { legalCuts } from '../context/cut-points.ts'
 import type { Entry } from '../context/entry.ts'
+import { isShown } from '../context/entry.ts'
 import { flatten, waitingIds } from '../context/flatten.ts'
-import { isShown } from '../context/message-parts.ts'
 import { blocksOf, isMedia } from '../log/block.ts'
 import {
   type CompactMetadata,

@@ -2,8 +2,8 @@
 
 import { roundsOf } from '../context/cut-points.ts'
 import type { Entry } from '../context/entry.ts'
-import { flatMessagesOf, flatten } from '../context/flatten.ts'
-import { type FlatMessage, isShown, partsOf } from '../context/message-parts.ts'
+import { isShown, partsOf } from '../context/entry.ts'
+import { type FlatMessage, flatMessagesOf, flatten } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import {
   type Block,

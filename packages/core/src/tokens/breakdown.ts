@@ -1,10 +1,10 @@
 /**
- * What fills a conversation: tokens by class, and files read more than once. Kept up record by record, so a
- * turn costs what it added.
+ * What fills a conversation: tokens by class, and files read more than once. Updated record by record, so a turn costs
+ * what it added.
  */
 import { type Block, blocksOf, isMedia, isText, isThinking, isToolResult, isToolUse } from '../log/block.ts'
-import { isObject } from '../log/json.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
+import { describeToolCall, toolName } from '../log/tool-calls.ts'
 
 export interface Tally {
   readonly count: number
@@ -25,24 +25,24 @@ export interface Accounting {
   readonly toolResults: ReadonlyMap<string, Tally>
   /** By type. */
   readonly attachments: ReadonlyMap<string, Tally>
-  /** By path: how often a file was read, and what the results came to. */
+  /** By path: how often a file was read, and the tokens of the results. */
   readonly reads: ReadonlyMap<string, Tally>
 }
 
 export interface AccountingRules {
   readonly estimate: (block: Block) => number
-  /** Tools that read a file; the path is in `file_path` or `path` of their input. */
+  /** Tools whose reads are counted by path. */
   readonly readTools: readonly string[]
 }
 
 export interface DuplicateRead {
   readonly path: string
   readonly count: number
-  /** Tokens that one reading would have saved. */
+  /** Tokens that reading it once would have saved. */
   readonly tokens: number
 }
 
-/** An account that is being kept. `standing` is live: it shows what has been added so far. */
+/** `standing` is live: it changes with every record added. */
 interface Account {
   readonly standing: Accounting
   add(record: KnownRecord): void
@@ -83,7 +83,7 @@ export function openAccount(rules: AccountingRules): Account {
   }
 }
 
-/** Files read more than once, dearest first. */
+/** Files read more than once, most wasted tokens first. */
 export function duplicateReads(accounting: Accounting): readonly DuplicateRead[] {
   const repeated = [...accounting.reads].filter(([, read]) => read.count > 1)
   const wasted = repeated.map(([path, { count, tokens }]) => ({
@@ -111,7 +111,7 @@ function emptyLedger(): Ledger {
   }
 }
 
-/** What never reaches a model counts nothing. */
+/** Empty for records that never reach the model. */
 function countedBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment') {
     return record.isScreenOnly === true
@@ -138,8 +138,9 @@ function enterCall(
   tokens: number,
   rules: AccountingRules,
 ): void {
-  const tool = typeof block.name === 'string' ? block.name : 'unknown'
-  calls.set(block.id, { tool, path: rules.readTools.includes(tool) ? pathOf(block.input) : null })
+  const tool = toolName(block)
+  const isRead = rules.readTools.includes(tool)
+  calls.set(block.id, { tool, path: isRead ? describeToolCall(tool, block.input, rules).path : null })
   tally(ledger.toolRequests, tool, tokens)
 }
 
@@ -156,14 +157,7 @@ function grown(tally: Tally, tokens: number): Tally {
   return { count: tally.count + 1, tokens: tally.tokens + tokens }
 }
 
-function pathOf(input: unknown): string | null {
-  if (!isObject(input)) return null
-  const path = input.file_path ?? input.path
-  return typeof path === 'string' ? path : null
-}
-
-// The account as flat figures for telemetry. The names are exact.
-
+/** The breakdown as flat figures for telemetry. The names are part of the contract. */
 export function accountingMetrics(accounting: Accounting): Readonly<Record<string, number>> {
   const duplicates = duplicateReads(accounting)
   const wasted = duplicates.reduce((sum, read) => sum + read.tokens, 0)
@@ -173,21 +167,9 @@ export function accountingMetrics(accounting: Accounting): Readonly<Record<strin
     assistant_message_tokens: accounting.assistantText,
     local_command_output_tokens: accounting.localCommandOutput,
     other_tokens: accounting.other,
-    ...named(
-      accounting.attachments,
-      (type) => `attachment_${type}_count`,
-      (tally) => tally.count,
-    ),
-    ...named(
-      accounting.toolRequests,
-      (tool) => `tool_request_${tool}_tokens`,
-      (tally) => tally.tokens,
-    ),
-    ...named(
-      accounting.toolResults,
-      (tool) => `tool_result_${tool}_tokens`,
-      (tally) => tally.tokens,
-    ),
+    ...named(accounting.attachments, 'attachment', 'count'),
+    ...named(accounting.toolRequests, 'tool_request', 'tokens'),
+    ...named(accounting.toolResults, 'tool_result', 'tokens'),
     duplicate_read_tokens: wasted,
     duplicate_read_file_count: duplicates.length,
     ...percents(accounting, wasted),
@@ -196,13 +178,13 @@ export function accountingMetrics(accounting: Accounting): Readonly<Record<strin
 
 function named(
   tallies: ReadonlyMap<string, Tally>,
-  name: (key: string) => string,
-  figure: (tally: Tally) => number,
+  group: string,
+  figure: keyof Tally,
 ): Readonly<Record<string, number>> {
-  return Object.fromEntries([...tallies].map(([key, tally]) => [name(key), figure(tally)]))
+  return Object.fromEntries([...tallies].map(([key, tally]) => [`${group}_${key}_${figure}`, tally[figure]]))
 }
 
-/** Whole per cents, and only where there is something to be a share of. */
+/** Whole percentages; none if the total is 0. */
 function percents(accounting: Accounting, wasted: number): Readonly<Record<string, number>> {
   if (accounting.total <= 0) return {}
   const share = (tokens: number): number => Math.round((tokens / accounting.total) * 100)

@@ -3,15 +3,9 @@ import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { type AssistantRecord, SYNTHETIC_MODEL, type Usage } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
+import { advanceMeter, emptyMeter, type MeterReading, readMeter } from './context-meter.ts'
 import { createEstimator, fixedRule } from './estimator.ts'
-import {
-  type ContextQuestion,
-  type ContextTokens,
-  contextOf,
-  contextTokens,
-  outputOf,
-  startCalibration,
-} from './usage.ts'
+import { type ContextTokens, contextOf, outputOf, startCalibration } from './usage.ts'
 
 const policy = DEFAULT_POLICY.estimate
 const estimator = createEstimator(fixedRule(policy))
@@ -34,14 +28,13 @@ function answer(builder: SessionBuilder, id: string, content: readonly Block[], 
   builder.assistant(id, content, measured(id, content, usage))
 }
 
-function asked(builder: SessionBuilder, more: Partial<ContextQuestion> = {}): ContextTokens {
-  return contextTokens({
-    view: builder.view,
-    estimator,
+function asked(builder: SessionBuilder, more: Partial<MeterReading> = {}): ContextTokens {
+  return readMeter(advanceMeter(emptyMeter(estimator), builder.view), {
     calibration: startCalibration({ scale: 1, offset: 0, weight: 1 }),
     policy,
     stripsThinking: false,
     prefix: () => 5_000,
+    deleted: 0,
     ...more,
   })
 }
@@ -49,7 +42,7 @@ function asked(builder: SessionBuilder, more: Partial<ContextQuestion> = {}): Co
 interface Case {
   readonly name: string
   readonly tell: (builder: SessionBuilder) => void
-  readonly question?: Partial<ContextQuestion>
+  readonly question?: Partial<MeterReading>
   readonly tokens: ContextTokens
 }
 
@@ -228,7 +221,7 @@ const cases: readonly Case[] = [
       answer(builder, 'm1', [said(1)], { input_tokens: 9_000, output_tokens: 10 })
       builder.user(text(30))
     },
-    question: { deleted: [{ type: 'tool_result', tool_use_id: 'c0', content: text(500) }] },
+    question: { deleted: estimator.block({ type: 'tool_result', tool_use_id: 'c0', content: text(500) }) },
     tokens: { expected: 8_540, high: 8_550, source: 'both' },
   },
   {
@@ -316,7 +309,7 @@ const strippingCases: readonly Case[] = [
   },
 ]
 
-describe('contextTokens', () => {
+describe('the meter', () => {
   it.each([...cases, ...strippingCases])('$name', ({ tell, question, tokens }) => {
     const builder = new SessionBuilder()
     tell(builder)

@@ -6,8 +6,7 @@
  * was bound to, how many tokens the whole is, whether a tool named in old calls still exists.
  */
 
-import type { Flat } from '../context/flatten.ts'
-import type { FlatMessage } from '../context/message-parts.ts'
+import type { Flat, FlatMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
 import { isObject } from '../log/json.ts'
 import { List } from '../log/persistent-collections.ts'

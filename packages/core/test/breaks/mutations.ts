@@ -1,7 +1,7 @@
 /** Ways to break a cache, each on a request that would otherwise have read it, with the reason that must be given. */
 import type { Difference, Reason } from '../../src/cache/cache-break.ts'
 import type { SentParameters, SentPiece, SentRequest } from '../../src/cache/sent-request.ts'
-import type { FlatMessage } from '../../src/context/message-parts.ts'
+import type { FlatMessage } from '../../src/context/flatten.ts'
 import { type Block, blocksOf } from '../../src/log/block.ts'
 import { List } from '../../src/log/persistent-collections.ts'
 import type { ProviderCache, ProviderCacheOptions } from '../provider-cache.ts'

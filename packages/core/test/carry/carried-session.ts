@@ -1,20 +1,13 @@
 /** A session whose files are on a disk in memory, and compactions that carry state over, as the engine writes them. */
 import type { SessionBuilder } from '@tidemark/core/testing'
-import {
-  arrange,
-  type Carried,
-  type Carrier,
-  type CarryOutcome,
-  type CompactionQuestion,
-  carry,
-  createPolicy,
-  type DeepPartial,
-  type Entry,
-  type FileReader,
-  formerCarried,
-  type Policy,
-  scalePolicy,
-} from '../../src/index.ts'
+import type { Entry } from '../../src/context/entry.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import { scalePolicy } from '../../src/policy/limits.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import type { DeepPartial } from '../../src/policy/policy-fields.ts'
+import { arrange, carry, formerCarried } from '../../src/sources/collect.ts'
+import type { Carried, Carrier, CarryOutcome, CompactionQuestion } from '../../src/sources/context-source.ts'
+import type { FileReader } from '../../src/sources/file-source.ts'
 
 /** Four characters a token, never none. */
 export const measure = (text: string): number => Math.max(1, Math.ceil(text.length / 4))

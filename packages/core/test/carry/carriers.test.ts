@@ -1,24 +1,21 @@
 /** What each carrier brings, word for word, and what happens where one fails. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { textOfAttachment } from '../../src/context/message-parts.ts'
+import { textOfAttachment } from '../../src/context/entry.ts'
 import {
-  advanceShown,
   agentsCarrier,
-  type Carrier,
-  carry,
-  carryChanges,
-  deltaCarrier,
   hookContext,
   hostCarrier,
-  NOTHING_SHOWN,
   permissionCarrier,
   planCarrier,
   planModeCarrier,
   skillsCarrier,
   standingCarrier,
   todosCarrier,
-} from '../../src/index.ts'
+} from '../../src/sources/builtin-sources.ts'
+import { carry } from '../../src/sources/collect.ts'
+import { advanceShown, type Carrier, NOTHING_SHOWN } from '../../src/sources/context-source.ts'
+import { carryChanges, deltaCarrier } from '../../src/sources/updates.ts'
 import { addCall, createCarryContext, measure } from './carried-session.ts'
 
 async function texts(carrier: Carrier, builder = new SessionBuilder()): Promise<readonly string[]> {

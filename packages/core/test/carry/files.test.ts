@@ -1,7 +1,9 @@
 /** Which files come back after a compaction, as they are on disk now. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { carry, type Entry, type FilesOptions, filesCarrier } from '../../src/index.ts'
+import type { Entry } from '../../src/context/entry.ts'
+import { carry } from '../../src/sources/collect.ts'
+import { type FilesOptions, filesCarrier } from '../../src/sources/file-source.ts'
 import { addCall, createCarryContext, Disk, measure } from './carried-session.ts'
 
 function world(options: Partial<FilesOptions> = {}) {

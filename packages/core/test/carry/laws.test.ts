@@ -3,28 +3,21 @@
 import { runs, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { textOfAttachment } from '../../src/context/message-parts.ts'
+import { type Entry, textOfAttachment } from '../../src/context/entry.ts'
+import { flatMessagesOf, flatten } from '../../src/context/flatten.ts'
+import type { Attachment } from '../../src/log/record.ts'
 import {
-  type Attachment,
   agentsCarrier,
-  arrange,
-  type Carried,
-  type Carrier,
-  carry,
-  type Entry,
-  filesCarrier,
-  flatMessagesOf,
-  flatten,
-  formerCarried,
   hostCarrier,
   planCarrier,
   planModeCarrier,
-  shed,
   skillsCarrier,
   standingCarrier,
   todosCarrier,
-} from '../../src/index.ts'
-import { keyOf } from '../../src/sources/context-source.ts'
+} from '../../src/sources/builtin-sources.ts'
+import { arrange, carry, formerCarried, shed } from '../../src/sources/collect.ts'
+import { type Carried, type Carrier, keyOf } from '../../src/sources/context-source.ts'
+import { filesCarrier } from '../../src/sources/file-source.ts'
 import { addCall, compactWith, createCarryContext, Disk } from './carried-session.ts'
 
 /** State that moves from round to round; every text says which version it is. */

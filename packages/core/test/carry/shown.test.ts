@@ -3,8 +3,14 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { advanceShown, NOTHING_SHOWN, type Shown, shownIn } from '../../src/index.ts'
-import { keyOf, sameRendering } from '../../src/sources/context-source.ts'
+import {
+  advanceShown,
+  keyOf,
+  NOTHING_SHOWN,
+  type Shown,
+  sameRendering,
+  shownIn,
+} from '../../src/sources/context-source.ts'
 
 const acts = fc.array(fc.nat({ max: 7 }), { maxLength: 40 })
 

@@ -10,22 +10,18 @@ import {
   registerRules,
 } from '../../src/clearing/tool-result-index.ts'
 import { advanceRegister } from '../../src/clearing/update-index.ts'
-import {
-  createEstimator,
-  createPolicy,
-  createProfile,
-  type DeepPartial,
-  type Estimator,
-  fixedRule,
-  type JsonObject,
-  type MicrocompactMetadata,
-  type Policy,
-  type Rates,
-  scalePolicy,
-  startCalibration,
-} from '../../src/index.ts'
+import type { Rates } from '../../src/cost/prices.ts'
+import type { JsonObject } from '../../src/log/json.ts'
+import type { MicrocompactMetadata } from '../../src/log/record.ts'
 import { NO_TRACKING, type PlanContext } from '../../src/planner/plan-input.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import { scalePolicy } from '../../src/policy/limits.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import type { DeepPartial } from '../../src/policy/policy-fields.ts'
+import { createProfile } from '../../src/policy/provider-profile.ts'
 import { advanceMeter, emptyMeter, type Meter } from '../../src/tokens/context-meter.ts'
+import { createEstimator, type Estimator, fixedRule } from '../../src/tokens/estimator.ts'
+import { startCalibration } from '../../src/tokens/usage.ts'
 
 export const POLICY: Policy = createPolicy({})
 export const ESTIMATOR: Estimator = createEstimator(fixedRule(POLICY.estimate))

@@ -1,21 +1,17 @@
 /** What a turn tells of the cache and of money, and what of it the log keeps. */
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import {
-  type Block,
-  catchUp,
-  createPolicy,
-  createProfile,
-  type JsonObject,
-  moneyTotals,
-  type NewRecord,
-  openSession,
-  recordAt,
-  type SessionState,
-  type TurnEvent,
-  type TurnHost,
-  withMoney,
-} from '../../src/index.ts'
+import { moneyTotals } from '../../src/cost/session-cost.ts'
+import { withMoney } from '../../src/engine/call-model.ts'
+import type { TurnEvent } from '../../src/engine/events.ts'
+import type { TurnHost } from '../../src/engine/host.ts'
+import type { NewRecord } from '../../src/engine/ports.ts'
+import { catchUp, openSession, type SessionState } from '../../src/engine/session-state.ts'
+import type { Block } from '../../src/log/block.ts'
+import type { JsonObject } from '../../src/log/json.ts'
+import { recordAt } from '../../src/log/session.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import { createProfile } from '../../src/policy/provider-profile.ts'
 import { createScriptedHost, playTurn, type ScriptedHost, text } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }

@@ -1,13 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import {
-  append,
-  type Carrier,
-  commitCompaction,
-  type Deadlines,
-  planCompaction,
-  prepareCompaction,
-  type SessionRecord,
-} from '../../src/index.ts'
+import { commitCompaction } from '../../src/compaction/commit.ts'
+import { planCompaction } from '../../src/compaction/plan-compaction.ts'
+import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
+import type { Deadlines } from '../../src/engine/ports.ts'
+import { append } from '../../src/engine/session-writer.ts'
+import type { SessionRecord } from '../../src/log/record.ts'
+import type { Carrier } from '../../src/sources/context-source.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import {
   buildRounds,

@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import {
-  append,
-  type CompactionDraft,
-  commitCompaction,
-  messagesOf,
-  planCompaction,
-  prepareCompaction,
-} from '../../src/index.ts'
+import { commitCompaction } from '../../src/compaction/commit.ts'
+import type { CompactionDraft } from '../../src/compaction/draft.ts'
+import { planCompaction } from '../../src/compaction/plan-compaction.ts'
+import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
+import { messagesOf } from '../../src/context/flatten.ts'
+import { append } from '../../src/engine/session-writer.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import { undoAct } from '../../src/turn/undo.ts'
 import {

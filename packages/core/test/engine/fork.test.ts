@@ -2,17 +2,11 @@
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { lastPrefix } from '../../src/cache/cache-model.ts'
-import {
-  type ForkAsked,
-  type ForkEnd,
-  forkRequest,
-  openSession,
-  payloadOf,
-  runFork,
-  type SessionState,
-  type TurnEvent,
-  type TurnHost,
-} from '../../src/index.ts'
+import type { TurnEvent } from '../../src/engine/events.ts'
+import type { TurnHost } from '../../src/engine/host.ts'
+import { openSession, type SessionState } from '../../src/engine/session-state.ts'
+import { type ForkAsked, type ForkEnd, forkRequest, runFork } from '../../src/engine/side-call.ts'
+import { payloadOf } from '../../src/request/build-request.ts'
 import { createScriptedHost, playTurn, type ScriptedHost, text, toolCall } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }

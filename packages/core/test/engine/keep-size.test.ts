@@ -1,14 +1,10 @@
 /** Too many bytes or images: the oldest go, once in many turns, and the session lives on. */
 import { describe, expect, it } from 'vitest'
-import {
-  type Block,
-  createProfile,
-  openSession,
-  type Profile,
-  type SessionState,
-  type TurnEvent,
-  type TurnHost,
-} from '../../src/index.ts'
+import type { TurnEvent } from '../../src/engine/events.ts'
+import type { TurnHost } from '../../src/engine/host.ts'
+import { openSession, type SessionState } from '../../src/engine/session-state.ts'
+import type { Block } from '../../src/log/block.ts'
+import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
 import { createScriptedHost, logLines, playTurn, type ScriptedHost, text } from './test-session.ts'
 
 const DATA = 'A'.repeat(1_000)

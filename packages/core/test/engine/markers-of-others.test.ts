@@ -1,14 +1,12 @@
 /** Cache markers that a host brings along, on messages, tools or the whole request: the four there may be are ours. */
 import { describe, expect, it } from 'vitest'
-import {
-  type Block,
-  createPolicy,
-  forkRequest,
-  type JsonObject,
-  openSession,
-  payloadOf,
-  type TurnHost,
-} from '../../src/index.ts'
+import type { TurnHost } from '../../src/engine/host.ts'
+import { openSession } from '../../src/engine/session-state.ts'
+import { forkRequest } from '../../src/engine/side-call.ts'
+import type { Block } from '../../src/log/block.ts'
+import type { JsonObject } from '../../src/log/json.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import { payloadOf } from '../../src/request/build-request.ts'
 import { createScriptedHost, playTurn, reply, type ScriptedHost, text, toolCall } from './test-session.ts'
 
 const MARK = { cache_control: { type: 'ephemeral' } }

@@ -1,14 +1,12 @@
 /** Images that a provider will not take are left out, and the request is sent again once. */
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import {
-  type Block,
-  createPolicy,
-  type DeepPartial,
-  type Failure,
-  openSession,
-  type Policy,
-} from '../../src/index.ts'
+import type { Failure } from '../../src/engine/reply.ts'
+import { openSession } from '../../src/engine/session-state.ts'
+import type { Block } from '../../src/log/block.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import type { DeepPartial } from '../../src/policy/policy-fields.ts'
 import { createScriptedHost, playTurn, reply, text } from './test-session.ts'
 
 const image: Block = {

@@ -1,6 +1,9 @@
 /** A host that cannot give its prefix: the turn ends with words that name what failed, and can be taken up again. */
 import { describe, expect, it } from 'vitest'
-import { type JsonObject, openSession, placeSections, section, type TurnHost } from '../../src/index.ts'
+import type { TurnHost } from '../../src/engine/host.ts'
+import { openSession } from '../../src/engine/session-state.ts'
+import type { JsonObject } from '../../src/log/json.ts'
+import { placeSections, section } from '../../src/request/system-prompt.ts'
 import { createScriptedHost, logLines, playTurn } from './test-session.ts'
 
 const SCHEMA = { type: 'object' }

@@ -1,6 +1,8 @@
 import { type FakeReply, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { Failure, TurnEvent, TurnHost } from '../../src/index.ts'
+import type { TurnEvent } from '../../src/engine/events.ts'
+import type { TurnHost } from '../../src/engine/host.ts'
+import type { Failure } from '../../src/engine/reply.ts'
 import {
   addLargeRound,
   compactNow,

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  catchUp,
-  openSession,
-  placeSections,
-  SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
-  section,
-} from '../../src/index.ts'
+import { catchUp, openSession } from '../../src/engine/session-state.ts'
+import { placeSections, SYSTEM_PROMPT_DYNAMIC_BOUNDARY, section } from '../../src/request/system-prompt.ts'
 import { createScriptedHost, playTurn } from './test-session.ts'
 
 describe('the texts of sections', () => {

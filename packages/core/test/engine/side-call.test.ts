@@ -1,8 +1,10 @@
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
+import type { TurnEvent } from '../../src/engine/events.ts'
+import type { Failure } from '../../src/engine/reply.ts'
+import { openSession } from '../../src/engine/session-state.ts'
 import type { TurnRun } from '../../src/engine/session-writer.ts'
 import { type SideCall, type SideEnd, sideCall } from '../../src/engine/side-call.ts'
-import { type Failure, openSession, type TurnEvent } from '../../src/index.ts'
 import { createScriptedHost, playTurn, text } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }

@@ -10,37 +10,24 @@ import {
   SessionBuilder,
 } from '@tidemark/core/testing'
 import { registerRules } from '../../src/clearing/tool-result-index.ts'
-import {
-  type Block,
-  blocksOf,
-  type Carrier,
-  type Committed,
-  type CompactAsked,
-  compact,
-  createPolicy,
-  createProfile,
-  type Deadlines,
-  type DeepPartial,
-  isKnown,
-  type Journal,
-  type ModelCall,
-  messagesOf,
-  openSession,
-  type Policy,
-  type Profile,
-  type Room,
-  runTurn,
-  type SessionRecord,
-  type SessionState,
-  type Signal,
-  type TurnAsked,
-  type TurnEvent,
-  type TurnHost,
-  type TurnOutcome,
-  type TurnRun,
-  type Undone,
-  undoAct,
-} from '../../src/index.ts'
+import type { Committed } from '../../src/compaction/commit.ts'
+import { compact } from '../../src/compaction/compact.ts'
+import type { CompactAsked } from '../../src/compaction/plan-compaction.ts'
+import { messagesOf } from '../../src/context/flatten.ts'
+import type { TurnEvent, TurnOutcome } from '../../src/engine/events.ts'
+import type { Room, TurnHost } from '../../src/engine/host.ts'
+import type { Deadlines, Journal, ModelCall, Signal } from '../../src/engine/ports.ts'
+import { openSession, type SessionState } from '../../src/engine/session-state.ts'
+import type { TurnRun } from '../../src/engine/session-writer.ts'
+import { type Block, blocksOf } from '../../src/log/block.ts'
+import { isKnown, type SessionRecord } from '../../src/log/record.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import type { DeepPartial } from '../../src/policy/policy-fields.ts'
+import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
+import type { Carrier } from '../../src/sources/context-source.ts'
+import { runTurn, type TurnAsked } from '../../src/turn/turn.ts'
+import { type Undone, undoAct } from '../../src/turn/undo.ts'
 import { ESTIMATOR } from '../clear/situation.ts'
 
 export function reply(...blocks: readonly Block[]): FakeReply {

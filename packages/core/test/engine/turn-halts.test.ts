@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import {
-  catchUp,
-  type Failure,
-  type NewRecord,
-  openSession,
-  runTurn,
-  type TurnOutcome,
-} from '../../src/index.ts'
+import type { TurnOutcome } from '../../src/engine/events.ts'
+import type { NewRecord } from '../../src/engine/ports.ts'
+import type { Failure } from '../../src/engine/reply.ts'
+import { catchUp, openSession } from '../../src/engine/session-state.ts'
+import { runTurn } from '../../src/turn/turn.ts'
 import { createScriptedHost, logLine, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
 const OVERLOADED: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }

@@ -1,13 +1,10 @@
 import { createFakeJournal, type FakeStore } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import {
-  blocksOf,
-  catchUp,
-  type Failure,
-  isKnown,
-  MISSING_RESULT_TEXT,
-  openSession,
-} from '../../src/index.ts'
+import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
+import type { Failure } from '../../src/engine/reply.ts'
+import { catchUp, openSession } from '../../src/engine/session-state.ts'
+import { blocksOf } from '../../src/log/block.ts'
+import { isKnown } from '../../src/log/record.ts'
 import { createScriptedHost, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
 const OVERLOADED: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }

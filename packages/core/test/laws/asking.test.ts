@@ -1,26 +1,16 @@
 import { Choices, continueSession, type GeneratedSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type Ask,
-  type AskOutcome,
-  type ChainContext,
-  type CompactForm,
-  chooseSpan,
-  createProfile,
-  type Done,
-  type Entry,
-  flatten,
-  isDone,
-  keptMetadata,
-  messagesOf,
-  mostCalls,
-  type Repair,
-  repairsOf,
-  type Span,
-  validate,
-} from '../../src/index.ts'
+import type { Entry } from '../../src/context/entry.ts'
+import { flatten, messagesOf, repairsOf } from '../../src/context/flatten.ts'
+import type { Repair } from '../../src/context/tool-pairing.ts'
+import { createProfile } from '../../src/policy/provider-profile.ts'
+import type { Ask, AskOutcome, ChainContext, Done } from '../../src/summary/attempt.ts'
 import { MOST_PARTS } from '../../src/summary/attempt-requests.ts'
+import { isDone, mostCalls } from '../../src/summary/attempts.ts'
+import { chooseSpan, keptMetadata, type Span } from '../../src/summary/select-span.ts'
+import type { CompactForm } from '../../src/summary/summary-prompt.ts'
+import { validate } from '../../src/validate/validate.ts'
 import { contextOf, failure, GOOD, longTalk, run, said, spanOf } from '../summarize/asking.ts'
 import { sessions } from './sessions.ts'
 

@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { proposeClearing } from '../../src/clearing/propose-clearing.ts'
 import type { ClearProposal } from '../../src/clearing/select-results.ts'
-import { createProfile } from '../../src/index.ts'
 import { plan } from '../../src/planner/plan.ts'
+import { createProfile } from '../../src/policy/provider-profile.ts'
 import { Situation, warm } from '../clear/situation.ts'
 
 const MINIMUM = 20_000

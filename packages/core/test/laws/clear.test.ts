@@ -13,26 +13,15 @@ import {
   registerRules,
 } from '../../src/clearing/tool-result-index.ts'
 import { advanceRegister } from '../../src/clearing/update-index.ts'
-import {
-  advance,
-  blocksOf,
-  chooseUndo,
-  createPolicy,
-  createProfile,
-  emptySession,
-  emptyView,
-  flatten,
-  isThinking,
-  isToolResult,
-  isToolUse,
-  MISSING_RESULT_TEXT,
-  messagesOf,
-  type Profile,
-  reduce,
-  scalePolicy,
-  type View,
-  validate,
-} from '../../src/index.ts'
+import { advance, chooseUndo, emptyView, type View } from '../../src/context/context-view.ts'
+import { flatten, messagesOf } from '../../src/context/flatten.ts'
+import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
+import { blocksOf, isThinking, isToolResult, isToolUse } from '../../src/log/block.ts'
+import { emptySession, reduce } from '../../src/log/session.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import { scalePolicy } from '../../src/policy/limits.ts'
+import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
+import { validate } from '../../src/validate/validate.ts'
 import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
 import { sessions } from './sessions.ts'
 

@@ -1,7 +1,8 @@
 import { Choices, compactSession, generateSession, runs, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type CompactBoundary, flatten, isCompactBoundary, messagesOf } from '../../src/index.ts'
+import { flatten, messagesOf } from '../../src/context/flatten.ts'
+import { type CompactBoundary, isCompactBoundary } from '../../src/log/record.ts'
 
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 10, maxLength: 160 })
 const uuidsIn = (builder: SessionBuilder): readonly string[] =>

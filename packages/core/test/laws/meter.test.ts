@@ -1,20 +1,14 @@
 import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  advance,
-  contextTokens,
-  emptySession,
-  emptyView,
-  isKnown,
-  type Policy,
-  reduce,
-  type SessionRecord,
-  sizeOf,
-  startCalibration,
-} from '../../src/index.ts'
+import { advance, emptyView } from '../../src/context/context-view.ts'
+import { isKnown, type SessionRecord } from '../../src/log/record.ts'
+import { emptySession, reduce } from '../../src/log/session.ts'
+import type { Policy } from '../../src/policy/policy.ts'
 import { advanceMeter, emptyMeter, growthPerCall, readMeter } from '../../src/tokens/context-meter.ts'
+import { sizeOf, startCalibration } from '../../src/tokens/usage.ts'
 import { ESTIMATOR, POLICY } from '../clear/situation.ts'
+import { contextTokens } from './context-tokens.ts'
 import { sessions } from './sessions.ts'
 
 const { estimate }: Policy = POLICY

@@ -1,7 +1,9 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type ApiMessage, type Block, flatten, isToolUse, messagesOf } from '../../src/index.ts'
+import { flatten, messagesOf } from '../../src/context/flatten.ts'
+import type { ApiMessage } from '../../src/context/payload.ts'
+import { type Block, isToolUse } from '../../src/log/block.ts'
 
 const text = fc.string({ minLength: 1, maxLength: 20 }).filter((value) => value.trim() !== '')
 const textBlock = text.map((value): Block => ({ type: 'text', text: value }))

@@ -2,20 +2,15 @@
 import { Choices, generateSession, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { isShown } from '../../src/context/message-parts.ts'
+import type { CompactAsked } from '../../src/compaction/plan-compaction.ts'
+import { type Entry, isShown } from '../../src/context/entry.ts'
+import { flatMessagesOf } from '../../src/context/flatten.ts'
+import type { RewriteRefusal } from '../../src/engine/events.ts'
+import type { SummaryQuestion, TurnHost } from '../../src/engine/host.ts'
 import { nextRequest } from '../../src/engine/next-request.ts'
-import {
-  append,
-  type CompactAsked,
-  callOf,
-  type Entry,
-  flatMessagesOf,
-  type RewriteRefusal,
-  type SessionState,
-  type SummaryQuestion,
-  type TurnHost,
-  type Unlinked,
-} from '../../src/index.ts'
+import type { SessionState } from '../../src/engine/session-state.ts'
+import { append, type Unlinked } from '../../src/engine/session-writer.ts'
+import { callOf } from '../../src/request/build-request.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import { readyRequest } from '../../src/turn/turn.ts'
 import {

@@ -1,18 +1,10 @@
 import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  advance,
-  emptySession,
-  emptyView,
-  type Flat,
-  flatten,
-  isAct,
-  isPrompt,
-  type KnownRecord,
-  reduce,
-  type SessionRecord,
-} from '../../src/index.ts'
+import { advance, emptyView } from '../../src/context/context-view.ts'
+import { type Flat, flatten } from '../../src/context/flatten.ts'
+import { isAct, isPrompt, type KnownRecord, type SessionRecord } from '../../src/log/record.ts'
+import { emptySession, reduce } from '../../src/log/session.ts'
 import { fragmentsOf, sessions } from './sessions.ts'
 
 /** A request can go out when the response before it is whole and every call has its answer. */

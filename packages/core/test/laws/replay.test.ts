@@ -1,22 +1,10 @@
 import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  advance,
-  emptySession,
-  emptyView,
-  type Flat,
-  flatten,
-  messagesOf,
-  reduce,
-  repairsOf,
-  type Session,
-  type SessionRecord,
-  sessionOf,
-  type View,
-  viewOf,
-} from '../../src/index.ts'
-import { branchOf } from '../../src/log/session.ts'
+import { advance, emptyView, type View, viewOf } from '../../src/context/context-view.ts'
+import { type Flat, flatten, messagesOf, repairsOf } from '../../src/context/flatten.ts'
+import type { SessionRecord } from '../../src/log/record.ts'
+import { branchOf, emptySession, reduce, type Session, sessionOf } from '../../src/log/session.ts'
 import { sessions } from './sessions.ts'
 
 const shown = (view: View) => ({

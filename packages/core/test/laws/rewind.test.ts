@@ -1,7 +1,7 @@
 import { Choices, continueSession, generateSession, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isPrompt, type KnownRecord } from '../../src/index.ts'
+import { isPrompt, type KnownRecord } from '../../src/log/record.ts'
 
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 160 })
 const shown = (builder: SessionBuilder): readonly KnownRecord[] =>

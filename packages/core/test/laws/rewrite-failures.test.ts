@@ -1,16 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type Carrier,
-  type CompactAsked,
-  type CompactHooks,
-  openSession,
-  type RewriteRefusal,
-  type Room,
-  type Signal,
-  type Switches,
-  type TurnHost,
-} from '../../src/index.ts'
+import type { CompactAsked } from '../../src/compaction/plan-compaction.ts'
+import type { RewriteRefusal } from '../../src/engine/events.ts'
+import type { CompactHooks, Room, TurnHost } from '../../src/engine/host.ts'
+import type { Signal } from '../../src/engine/ports.ts'
+import { openSession } from '../../src/engine/session-state.ts'
+import type { Switches } from '../../src/policy/switches.ts'
+import type { Carrier } from '../../src/sources/context-source.ts'
 import { readyRequest } from '../../src/turn/turn.ts'
 import {
   addLargeRound,

@@ -1,7 +1,8 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { blocksOf, flatMessagesOf } from '../../src/index.ts'
+import { flatMessagesOf } from '../../src/context/flatten.ts'
+import { blocksOf } from '../../src/log/block.ts'
 import { makeRoom } from '../../src/turn/reduce-context.ts'
 import {
   addLargeRound,

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { isShown } from '../../src/context/message-parts.ts'
+import { isShown } from '../../src/context/entry.ts'
+import { flatMessagesOf } from '../../src/context/flatten.ts'
+import { measureNow, prefixTokens } from '../../src/engine/measure-context.ts'
 import { nextRequest } from '../../src/engine/next-request.ts'
-import { blocksOf, contextTokens, flatMessagesOf, measureNow, prefixTokens } from '../../src/index.ts'
+import { blocksOf } from '../../src/log/block.ts'
 import { keyOf } from '../../src/sources/context-source.ts'
 import { reopen, undoNow } from '../engine/test-session.ts'
+import { contextTokens } from './context-tokens.ts'
 import {
   addWork,
   checkEachCompaction,

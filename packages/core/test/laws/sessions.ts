@@ -2,7 +2,8 @@
 
 import { Choices, type GeneratedSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { type ApiMessage, type Flat, flatMessagesOf } from '../../src/index.ts'
+import { type Flat, flatMessagesOf } from '../../src/context/flatten.ts'
+import type { ApiMessage } from '../../src/context/payload.ts'
 
 export function sessions(options: { readonly settled?: boolean } = {}): fc.Arbitrary<GeneratedSession> {
   const choices = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 260, size: 'max' })

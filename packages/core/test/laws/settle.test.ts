@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { flatten, openCalls, settlingRecord } from '../../src/index.ts'
+import { flatten, openCalls, settlingRecord } from '../../src/context/flatten.ts'
 import { fragmentsOf, sessions } from './sessions.ts'
 
 describe('interrupted tools', () => {

@@ -1,14 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  decodeRecord,
-  emptySession,
-  flatten,
-  messagesOf,
-  reduce,
-  type SessionRecord,
-  viewOf,
-} from '../../src/index.ts'
+import { viewOf } from '../../src/context/context-view.ts'
+import { flatten, messagesOf } from '../../src/context/flatten.ts'
+import { decodeRecord } from '../../src/log/decode-record.ts'
+import type { SessionRecord } from '../../src/log/record.ts'
+import { emptySession, reduce } from '../../src/log/session.ts'
 
 const odd = fc.oneof(fc.jsonValue(), fc.constantFrom('u1', 'u2', 'u3', null, true, [], {}))
 const uuid = fc.constantFrom('u1', 'u2', 'u3', 'u4')

@@ -1,7 +1,9 @@
 import { Choices, clearSession, compactSession, generateSession, runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { chooseUndo, flatten, isKnown, messagesOf, type View } from '../../src/index.ts'
+import { chooseUndo, type View } from '../../src/context/context-view.ts'
+import { flatten, messagesOf } from '../../src/context/flatten.ts'
+import { isKnown } from '../../src/log/record.ts'
 import { sessions } from './sessions.ts'
 
 const request = (view: View): string => JSON.stringify(messagesOf(flatten(view)))

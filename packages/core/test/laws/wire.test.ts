@@ -1,21 +1,11 @@
 import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  advance,
-  advanceCheck,
-  type Checked,
-  createProfile,
-  emptySession,
-  emptyView,
-  type Flat,
-  findingsOf,
-  flatten,
-  messagesOf,
-  reduce,
-  startCheck,
-  validate,
-} from '../../src/index.ts'
+import { advance, emptyView } from '../../src/context/context-view.ts'
+import { type Flat, flatten, messagesOf } from '../../src/context/flatten.ts'
+import { emptySession, reduce } from '../../src/log/session.ts'
+import { createProfile } from '../../src/policy/provider-profile.ts'
+import { advanceCheck, type Checked, findingsOf, startCheck, validate } from '../../src/validate/validate.ts'
 import { sessions } from './sessions.ts'
 
 /** What a present-day provider takes: roles may repeat, thinking may stand anywhere but at the end. */

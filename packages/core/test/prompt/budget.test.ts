@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type Block, createPolicy, createProfile, type Profile, validate } from '../../src/index.ts'
+import type { Block } from '../../src/log/block.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
 import { payloadOf } from '../../src/request/build-request.ts'
 import {
   advanceMedia,
@@ -10,6 +12,7 @@ import {
   placeholderFor,
   proposeSize,
 } from '../../src/request/request-size.ts'
+import { validate } from '../../src/validate/validate.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
 /** A picture of so many pixels a side: the head of a PNG, and bytes to fill. */

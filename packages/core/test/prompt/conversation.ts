@@ -5,22 +5,13 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { type Forecast, forecastRead, learnFromResponse } from '../../src/cache/cache-forecast.ts'
 import { type Lineage, NO_LINEAGE } from '../../src/cache/cache-model.ts'
-import {
-  advanceCheck,
-  type Block,
-  type Checked,
-  createPolicy,
-  createProfile,
-  type Epoch,
-  type Finding,
-  type Flat,
-  flatten,
-  type JsonObject,
-  type Payload,
-  type Profile,
-  startCheck,
-  type Usage,
-} from '../../src/index.ts'
+import { type Flat, flatten } from '../../src/context/flatten.ts'
+import type { Payload } from '../../src/context/payload.ts'
+import type { Block } from '../../src/log/block.ts'
+import type { JsonObject } from '../../src/log/json.ts'
+import type { Epoch, Usage } from '../../src/log/record.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
 import { advanceTold, nothingTold, type Told } from '../../src/request/announced-prefix.ts'
 import {
   type AssembledRequest,
@@ -45,6 +36,8 @@ import {
   type PrefixChange,
   type RecordBody,
 } from '../../src/request/prefix-updates.ts'
+import type { Finding } from '../../src/validate/finding.ts'
+import { advanceCheck, type Checked, startCheck } from '../../src/validate/validate.ts'
 import { ProviderCache } from '../provider-cache.ts'
 
 /** What a present-day provider takes. */

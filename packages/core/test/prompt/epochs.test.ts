@@ -1,6 +1,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { createProfile, type Epoch, type KnownRecord, type Profile } from '../../src/index.ts'
+import type { Epoch, KnownRecord } from '../../src/log/record.ts'
+import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
 import { advanceTold, nothingTold } from '../../src/request/announced-prefix.ts'
 import { payloadOf } from '../../src/request/build-request.ts'
 import { hasBoundThinking, openEpoch, turnEpoch } from '../../src/request/prefix.ts'

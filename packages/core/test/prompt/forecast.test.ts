@@ -7,7 +7,8 @@ import {
   recallLineage,
 } from '../../src/cache/cache-forecast.ts'
 import { cacheExpiry, NO_LINEAGE } from '../../src/cache/cache-model.ts'
-import { type Block, createProfile } from '../../src/index.ts'
+import type { Block } from '../../src/log/block.ts'
+import { createProfile } from '../../src/policy/provider-profile.ts'
 import { payloadOf } from '../../src/request/build-request.ts'
 import { recallGaps } from '../../src/request/cache-ttl.ts'
 import { captureParams, fork } from '../../src/request/fork.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type Block, createProfile } from '../../src/index.ts'
+import type { Block } from '../../src/log/block.ts'
+import { createProfile } from '../../src/policy/provider-profile.ts'
 import { payloadOf } from '../../src/request/build-request.ts'
 import {
   captureParams,

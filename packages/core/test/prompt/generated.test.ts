@@ -1,18 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  advance,
-  advanceCheck,
-  type Checked,
-  createProfile,
-  emptySession,
-  emptyView,
-  type Flat,
-  flatten,
-  reduce,
-  startCheck,
-  validate,
-} from '../../src/index.ts'
+import { advance, emptyView } from '../../src/context/context-view.ts'
+import { type Flat, flatten } from '../../src/context/flatten.ts'
+import { emptySession, reduce } from '../../src/log/session.ts'
+import { createProfile } from '../../src/policy/provider-profile.ts'
 import {
   type AssembledRequest,
   assembleRequest,
@@ -20,6 +11,7 @@ import {
   requestFindings,
 } from '../../src/request/build-request.ts'
 import { frontOf, openEpoch } from '../../src/request/prefix.ts'
+import { advanceCheck, type Checked, startCheck, validate } from '../../src/validate/validate.ts'
 import { sessions } from '../laws/sessions.ts'
 import { POLICY, PRESENT } from './conversation.ts'
 

@@ -1,17 +1,14 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type ApiMessage,
-  type Payload,
-  type SessionRecord,
-  sessionOf,
-  validate,
-  viewOf,
-} from '../../src/index.ts'
+import { viewOf } from '../../src/context/context-view.ts'
+import type { ApiMessage, Payload } from '../../src/context/payload.ts'
+import type { SessionRecord } from '../../src/log/record.ts'
+import { sessionOf } from '../../src/log/session.ts'
 import { advanceTold, nothingTold, type Told } from '../../src/request/announced-prefix.ts'
 import { payloadOf } from '../../src/request/build-request.ts'
 import { captureParams, fork } from '../../src/request/fork.ts'
+import { validate } from '../../src/validate/validate.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 import { lead, led } from './led.ts'
 

@@ -2,7 +2,9 @@
 
 import { Choices, clearSession, compactSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { type Block, isPrompt, type JsonObject } from '../../src/index.ts'
+import type { Block } from '../../src/log/block.ts'
+import type { JsonObject } from '../../src/log/json.ts'
+import { isPrompt } from '../../src/log/record.ts'
 import { type Asked, Conversation, tool } from './conversation.ts'
 
 /** A step of the story; what it does to the cache is for the law to know. */

@@ -1,24 +1,13 @@
 /** A chain of asking for tests: a conversation of a given length, a context in few words, and answers of every kind. */
 import { SessionBuilder } from '@tidemark/core/testing'
-import {
-  type Ask,
-  type AskOutcome,
-  answered,
-  type Chain,
-  type ChainContext,
-  type CompactForm,
-  chooseSpan,
-  createPolicy,
-  createProfile,
-  type Done,
-  type Entry,
-  isDone,
-  nextAsk,
-  type ProfileOverrides,
-  type Span,
-  type Summariser,
-  startChain,
-} from '../../src/index.ts'
+import type { Entry } from '../../src/context/entry.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
+import { createProfile, type ProfileOverrides } from '../../src/policy/provider-profile.ts'
+import type { Ask, AskOutcome, Chain, ChainContext, Done } from '../../src/summary/attempt.ts'
+import { answered, isDone, nextAsk, startChain } from '../../src/summary/attempts.ts'
+import { chooseSpan, type Span } from '../../src/summary/select-span.ts'
+import type { Summariser } from '../../src/summary/summary-input.ts'
+import type { CompactForm } from '../../src/summary/summary-prompt.ts'
 
 /** A prompt and `rounds` calls with results, then a prompt and its answer. */
 export function longTalk(rounds = 8, thinking = false): SessionBuilder {

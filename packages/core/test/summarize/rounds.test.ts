@@ -3,18 +3,14 @@
 import { Choices, continueSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  blocksOf,
-  factsOf,
-  type KnownRecord,
-  ledgerOf,
-  localSummary,
-  passGate,
-  redact,
-} from '../../src/index.ts'
+import { blocksOf } from '../../src/log/block.ts'
+import type { KnownRecord } from '../../src/log/record.ts'
 import { stringsIn } from '../../src/log/tool-calls.ts'
-import { namesIn } from '../../src/summary/ledger.ts'
-import { mustHold } from '../../src/summary/session-facts.ts'
+import { passGate } from '../../src/summary/check-summary.ts'
+import { ledgerOf, namesIn } from '../../src/summary/ledger.ts'
+import { localSummary } from '../../src/summary/local-summary.ts'
+import { redact } from '../../src/summary/redact.ts'
+import { factsOf, mustHold } from '../../src/summary/session-facts.ts'
 import { estimate, gateRules, summaryRules } from './summary-rules.ts'
 import { WorkedSession } from './worked-session.ts'
 

@@ -1,12 +1,9 @@
 /** What summaries are made by in tests: the default budgets and a plain estimator. */
-import {
-  createEstimator,
-  DEFAULT_POLICY,
-  type Estimator,
-  fixedRule,
-  type GateRules,
-  type LocalSummaryRules,
-} from '../../src/index.ts'
+
+import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
+import type { GateRules } from '../../src/summary/check-summary.ts'
+import type { LocalSummaryRules } from '../../src/summary/local-summary.ts'
+import { createEstimator, type Estimator, fixedRule } from '../../src/tokens/estimator.ts'
 
 export const estimate: Estimator = createEstimator(fixedRule(DEFAULT_POLICY.estimate))
 

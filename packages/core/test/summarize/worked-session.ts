@@ -1,6 +1,6 @@
 /** Sessions of coding work: prompts, edits, file reads, commands, todo lists. */
 import { SessionBuilder } from '@tidemark/core/testing'
-import { isKnown, type KnownRecord } from '../../src/index.ts'
+import { isKnown, type KnownRecord } from '../../src/log/record.ts'
 
 export class WorkedSession {
   readonly builder: SessionBuilder

@@ -224,11 +224,11 @@ export function withoutMedia(
   hidden: readonly HiddenMedia[] = [],
 ): readonly Block[] {
   if (hidden.length === 0) return blocks
-  const hiddenIn = (id: string | null): ReadonlySet<number> =>
+  const findHidden = (id: string | null): ReadonlySet<number> =>
     new Set(hidden.filter(({ toolUseId }) => toolUseId === id).map(({ nth }) => nth))
-  return replaced(blocks, hiddenIn(null)).map((block) => {
+  return replaced(blocks, findHidden(null)).map((block) => {
     if (!isToolResult(block) || !Array.isArray(block.content)) return block
-    const numbers = hiddenIn(block.tool_use_id)
+    const numbers = findHidden(block.tool_use_id)
     return numbers.size === 0 ? block : { ...block, content: replaced(block.content, numbers) }
   })
 }

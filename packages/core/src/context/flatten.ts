@@ -190,8 +190,8 @@ function finished(flat: Flat): Finished {
   if (flat.frozen.length === 0 && start?.block === FIRST_PROMPT)
     firsts.push({ kind: 'no-first-prompt', origin: start.origin })
   const plain = withoutBlanks(flat.drafts)
-  const known = (id: string): boolean => flat.calls.get(id) !== undefined
-  const { waiting, waitingServer, ...paired } = pairTools(withWaitingSystem(plain.drafts), known)
+  const isKnownCall = (id: string): boolean => flat.calls.get(id) !== undefined
+  const { waiting, waitingServer, ...paired } = pairTools(withWaitingSystem(plain.drafts), isKnownCall)
   const tail = withoutSilentTail(withHomedSystem(paired.drafts))
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
   const messages = tail.drafts.map(flatMessageOf)

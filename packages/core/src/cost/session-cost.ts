@@ -47,10 +47,10 @@ export function priceCall(call: BilledCall, list: PriceList): PricedCall {
     const money = { ...NO_MONEY, total: null, missing: ['calls whose usage the log does not have'] }
     return { ...call, tokens: NO_TOKENS, money, saved: null }
   }
-  const pricesOf = (name: string): Prices | null => list(name, at)
-  const prices = pricesOf(model)
-  const money = priceOf(usage, prices ?? UNKNOWN_RATES, pricesOf)
-  const uncachedPrompt = promptPrice(priceUncached(usage, prices ?? UNKNOWN_RATES, pricesOf))
+  const lookUpPrices = (name: string): Prices | null => list(name, at)
+  const prices = lookUpPrices(model)
+  const money = priceOf(usage, prices ?? UNKNOWN_RATES, lookUpPrices)
+  const uncachedPrompt = promptPrice(priceUncached(usage, prices ?? UNKNOWN_RATES, lookUpPrices))
   const prompt = promptPrice(money)
   return {
     ...call,

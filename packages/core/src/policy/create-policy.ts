@@ -26,14 +26,14 @@ interface Rule {
   /** The fields it concerns, the one to report first. A rule over an invalid field is not checked. */
   readonly fields: readonly string[]
   holds(policy: Policy): boolean
-  allowed(policy: Policy): string
+  describeAllowed(policy: Policy): string
 }
 
 function atMost(low: string, high: string): Rule {
   return {
     fields: [low, high],
     holds: (policy) => numberAt(policy, low) <= numberAt(policy, high),
-    allowed: (policy) => `at most ${high}, which is ${policyValue(policy, high)}`,
+    describeAllowed: (policy) => `at most ${high}, which is ${policyValue(policy, high)}`,
   }
 }
 
@@ -41,7 +41,7 @@ function below(low: string, high: string): Rule {
   return {
     fields: [low, high],
     holds: (policy) => numberAt(policy, low) < numberAt(policy, high),
-    allowed: (policy) => `less than ${high}, which is ${policyValue(policy, high)}`,
+    describeAllowed: (policy) => `less than ${high}, which is ${policyValue(policy, high)}`,
   }
 }
 
@@ -58,7 +58,7 @@ const rules: readonly Rule[] = [
     fields: ['warning', 'autoCompact', 'reserve'].map((line) => `ladder.${line}.maximumPercent`),
     holds: ({ ladder: { warning, autoCompact, reserve } }) =>
       warning.maximumPercent + autoCompact.maximumPercent + reserve.maximumPercent <= 90,
-    allowed: ({ ladder: { autoCompact, reserve } }) =>
+    describeAllowed: ({ ladder: { autoCompact, reserve } }) =>
       `at most ${90 - autoCompact.maximumPercent - reserve.maximumPercent}: with those of autoCompact and reserve no more than 90, so that a small window has room to work in`,
   },
   below('clear.cached.keep', 'clear.cached.fireAt'),
@@ -70,7 +70,7 @@ const rules: readonly Rule[] = [
       idle.afterMinutes >= 60 ||
       cache.ttl === '5m' ||
       !switches.promptCachingEnabled,
-    allowed: ({ cache }) =>
+    describeAllowed: ({ cache }) =>
       `'ttl', or at least 60 while cache.ttl is '${cache.ttl}': an hour's cache would still be warm`,
   },
   atMost('notes.sectionTokens', 'notes.totalTokens'),
@@ -80,7 +80,7 @@ const rules: readonly Rule[] = [
   {
     fields: ['spill.thresholdTokens', 'spill.headTokens', 'spill.tailTokens'],
     holds: ({ spill }) => spill.headTokens + spill.tailTokens < spill.thresholdTokens,
-    allowed: ({ spill }) =>
+    describeAllowed: ({ spill }) =>
       `more than spill.headTokens and spill.tailTokens together, which are ${spill.headTokens + spill.tailTokens}`,
   },
   atMost('request.imagesInSmallWindow', 'request.images'),
@@ -96,7 +96,7 @@ const windowRules: readonly Rule[] = ['window.givenTokens', 'window.capTokens'].
   return {
     fields: [path],
     holds: (policy) => policyValue(policy, path) === null || numberAt(policy, path) >= smallest(policy),
-    allowed: (policy) => `at least ${smallest(policy)}, the smallest window this policy works in`,
+    describeAllowed: (policy) => `at least ${smallest(policy)}, the smallest window this policy works in`,
   }
 })
 
@@ -110,7 +110,7 @@ function brokenRules(policy: Policy, invalid: readonly Problem[]): readonly Prob
   const isSound = invalid.length + broken.length === 0
   return [...broken, ...(isSound ? windowRules.filter(isBroken) : [])].map((rule) => {
     const [path = ''] = rule.fields
-    return problem(path, policyValue(policy, path), rule.allowed(policy))
+    return problem(path, policyValue(policy, path), rule.describeAllowed(policy))
   })
 }
 

@@ -315,8 +315,8 @@ function kept({ notes: { kept: policy } }: Policy, share: number): Budgets['kept
 /** What is shown shrinks with the threshold. */
 function spill({ spill: policy }: Policy, share: number): SpillBudgets {
   const threshold = Math.min(policy.thresholdTokens, share)
-  const shown = (tokens: number): number => wholeTokens((tokens * threshold) / policy.thresholdTokens)
-  return { threshold, head: shown(policy.headTokens), tail: shown(policy.tailTokens) }
+  const scale = (tokens: number): number => wholeTokens((tokens * threshold) / policy.thresholdTokens)
+  return { threshold, head: scale(policy.headTokens), tail: scale(policy.tailTokens) }
 }
 
 function clear({ clear: { idle, budget, native, largeInputTokens } }: Policy, share: number): ClearBudgets {

@@ -213,7 +213,7 @@ export function imageTokens(block: Block, weights: ImageWeights): number {
   return Math.min(patches(size.width) * patches(size.height), rule.maxTokens)
 }
 
-// Weights: plain data, one set per tokenizer family. Measured sets are in the catalogue; `fixedWeights` is the fallback.
+// Weights: plain data, one set per tokenizer family. Measured sets are in the catalogue; `createFixedWeights` is the fallback.
 
 /** Tokens for each character of a class and for each run of such characters. None is negative. */
 export interface TextWeights {

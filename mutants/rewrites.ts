@@ -19,7 +19,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/compaction/draft.ts',
     find: '...late.filter(isShown)].map',
     replace: '...late.slice(0, 0)].map',
-    tests: [`${TESTS}/meanwhile.test`],
+    tests: ['test/rewrites/concurrent-acts.test'],
   },
   {
     name: 'words-said-meanwhile-put-in-front',
@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/compaction/draft.ts',
     find: 'kept: keptUuids(span).filter((uuid) => !gone.has(uuid))',
     replace: 'kept: keptUuids(span).filter((uuid) => !gone.has(uuid) || uuid.length > 0)',
-    tests: [`${TESTS}/chain.test`],
+    tests: ['test/rewrites/rewrite-chain.test'],
   },
   {
     name: 'pins-not-asked-by-a-compaction',
@@ -67,6 +67,6 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/compaction/plan-compaction.ts',
     find: 'budgetTokens: host.policy.compact.pinTokens',
     replace: 'budgetTokens: 0',
-    tests: [`${TESTS}/chain.test`],
+    tests: ['test/rewrites/rewrite-chain.test'],
   },
 ]

@@ -60,7 +60,7 @@ export const mutants: readonly Mutant[] = [
     find: 'if (isKnown(record) && !shown.has(record.uuid)) records.push(record)',
     replace:
       'if (record.isCompactSummary === true) records.length = 0\n    if (isKnown(record) && !shown.has(record.uuid)) records.push(record)',
-    tests: ['test/summaries/long-chain.test.ts'],
+    tests: ['test/summaries/repeated-compactions.test'],
   },
   {
     name: 'one-long-piece-pushes-others-out',

@@ -3,11 +3,11 @@ import type { Journal } from '@tidemark/core'
 import { type TidemarkOptions, user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { type Simulated, simulated } from './simulated.ts'
+import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
 
 const never = (): Promise<never> => new Promise(() => {})
 
-async function worked(world: Simulated) {
+async function worked(world: TestTidemark) {
   const session = await world.tide.open('a')
   expect(await session.run('Mend the sums.', world.tools).outcome).toMatchObject({ ok: true })
   return session
@@ -41,7 +41,7 @@ describe('close', () => {
     'calls off %s, waits for it, and nothing is written after',
     async (_, own) => {
       const acts: string[] = []
-      const world = simulated({ journal: watched(acts).journal, ...own })
+      const world = createTestTidemark({ journal: watched(acts).journal, ...own })
       const session = await worked(world)
       const plan = await session.planCompaction()
       if (!plan.ok) throw new Error(plan.message)
@@ -57,7 +57,7 @@ describe('close', () => {
   it('calls off a compaction that has the session', async () => {
     const acts: string[] = []
     const hooks = { preCompact: [{ name: 'slow', run: never }] }
-    const session = await worked(simulated({ journal: watched(acts).journal, hooks }))
+    const session = await worked(createTestTidemark({ journal: watched(acts).journal, hooks }))
     const compaction = session.compact()
     await session.close()
     expect(await compaction).toMatchObject({ ok: false, reason: 'aborted' })
@@ -67,7 +67,7 @@ describe('close', () => {
   it('waits for what was being appended', async () => {
     const acts: string[] = []
     const { journal } = watched(acts)
-    const session = await simulated({ journal }).tide.open('a')
+    const session = await createTestTidemark({ journal }).tide.open('a')
     const said = session.append(user('one'), { role: 'assistant', content: 'two' }, user('three'))
     await session.close()
     expect(await said).toHaveLength(3)
@@ -75,7 +75,7 @@ describe('close', () => {
   })
 
   it('does not wait for a tool that hangs', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     const run = session.run('Mend the sums.', {
       tools: world.coder.tools,
@@ -90,7 +90,7 @@ describe('close', () => {
 
 describe('a run that is called off', () => {
   it('leaves tools that do not listen, keeps what those say that do, and answers the rest later', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     const stop = new AbortController()
     const run = session.run('Mend the sums.', {

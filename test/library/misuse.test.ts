@@ -1,7 +1,7 @@
 /** What is given wrong is said at once, in one line that names it; nothing is begun. */
 import type { OpenOptions, Session } from 'tidemark'
 import { describe, expect, it } from 'vitest'
-import { simulated } from './simulated.ts'
+import { createTestTidemark } from '../support/test-tidemark.ts'
 
 const DEFINITION = { name: 'Read', description: 'Reads.', input_schema: { type: 'object' } }
 
@@ -26,7 +26,7 @@ describe('open', () => {
     ],
     [{ interactive: 1 }, 'open: interactive is 1; expected true or false.'],
   ])('%j', async (options, message) => {
-    const { tide } = simulated()
+    const { tide } = createTestTidemark()
     expect(await said(() => tide.open('a', options as OpenOptions))).toBe(message)
     expect(await tide.open('a')).toMatchObject({ id: 'a' })
   })
@@ -100,13 +100,13 @@ describe('a session', () => {
       'on("compact", listener): expected a function.',
     ],
   ])('%s', async (_, act, message) => {
-    const session = await simulated().tide.open('a')
+    const session = await createTestTidemark().tide.open('a')
     expect(await said(() => act(session))).toBe(message)
     expect(session.messages()).toEqual([])
   })
 
   it('takes tools that the provider runs, and what runs those it knows', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a', { tools: world.coder.tools })
     const search = { type: 'web_search_20250305', name: 'web_search' }
     const { runTool } = world.tools

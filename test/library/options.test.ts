@@ -1,6 +1,6 @@
 import { anthropic, createTidemark, type TidemarkOptions } from 'tidemark'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { simulated } from './simulated.ts'
+import { createTestTidemark } from '../support/test-tidemark.ts'
 
 const model = anthropic('claude-sonnet-5-5', { apiKey: 'any' })
 
@@ -91,7 +91,7 @@ describe('anthropic', () => {
     [
       'claude-sonnet-5-5',
       { apiKey: 'any', window: -1 },
-      'anthropic("claude-sonnet-5-5"): window: expected a whole number of 1 or more, or null where it is not known; got -1.',
+      'anthropic("claude-sonnet-5-5"): window: expected a whole number of 1 or more, or null if it is not known; got -1.',
     ],
     [
       'claude-sonnet-5-5',
@@ -130,7 +130,7 @@ describe('anthropic', () => {
 
 describe('a Tidemark', () => {
   it('lists its sessions, opens each once, and lets go of all when it is closed', async () => {
-    const { tide } = simulated()
+    const { tide } = createTestTidemark()
     const [b, a] = [await tide.open('b'), await tide.open('a')]
     await Promise.all([a, b].map((session) => session.append({ role: 'user', content: 'hello' })))
     expect(await tide.sessions()).toEqual(['a', 'b'])
@@ -144,7 +144,7 @@ describe('a Tidemark', () => {
   it('tells of switches that nobody understands, and heeds those that are set', async () => {
     const told: unknown[] = []
     const env = { DISABLE_COMPACT: '1', DISABLE_AUTO_COMPACT: 'perhaps' }
-    const { tide } = simulated({ env, onEvent: (event, id) => told.push([id, event]) })
+    const { tide } = createTestTidemark({ env, onEvent: (event, id) => told.push([id, event]) })
     const session = await tide.open('a')
     expect(told).toEqual([
       [

@@ -3,11 +3,11 @@ import Anthropic from '@anthropic-ai/sdk'
 import type { Session, SessionEvent } from 'tidemark'
 import { assistant, attachment, toolResult, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
-import { type Simulated, simulated } from './simulated.ts'
+import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
 
 type Body = Anthropic.MessageCreateParamsNonStreaming
 
-function clientOf({ simulator }: Simulated): Anthropic {
+function clientOf({ simulator }: TestTidemark): Anthropic {
   return new Anthropic({
     apiKey: 'any',
     fetch: simulator.fetch,
@@ -17,7 +17,7 @@ function clientOf({ simulator }: Simulated): Anthropic {
 }
 
 async function send(
-  world: Simulated,
+  world: TestTidemark,
   session: Session,
   how: 'create' | 'stream',
 ): Promise<Anthropic.Message> {
@@ -30,7 +30,7 @@ async function send(
     : client.messages.stream(body, { headers }).finalMessage()
 }
 
-async function loop(world: Simulated, session: Session, how: 'create' | 'stream'): Promise<void> {
+async function loop(world: TestTidemark, session: Session, how: 'create' | 'stream'): Promise<void> {
   for (;;) {
     const response = await send(world, session, how)
     await session.append(assistant(response))
@@ -45,7 +45,7 @@ async function loop(world: Simulated, session: Session, how: 'create' | 'stream'
 
 describe.each(['create', 'stream'] as const)('with the client, by %s', (how) => {
   it('every call reads of the cache what was foreseen, and what comes back is sent back as it came', async () => {
-    const world = simulated({ thinkingTokens: 20 })
+    const world = createTestTidemark({ thinkingTokens: 20 })
     const session = await world.tide.open('a')
     const told: SessionEvent[] = []
     session.on('*', (event) => told.push(event))
@@ -64,7 +64,7 @@ describe.each(['create', 'stream'] as const)('with the client, by %s', (how) => 
 
 describe('append', () => {
   it('gives back a uuid for each record: one a message, one a block of a response', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     const first = await session.append(user('Mend the sums.'), attachment('selection', 'lines 3 to 9'))
     const response = await send(world, session, 'create')
@@ -93,7 +93,7 @@ describe('append', () => {
       'append: there is no tool call toolu_1 in this session. Append the response that made it first.',
     ],
   ])('refuses %s', async (_, said, message) => {
-    const session = await simulated().tide.open('a')
+    const session = await createTestTidemark().tide.open('a')
     await expect(session.append(said as object)).rejects.toMatchObject({ code: 'bad-record', message })
     expect(session.messages()).toEqual([])
   })
@@ -101,7 +101,7 @@ describe('append', () => {
 
 describe('next', () => {
   it('waits for the results of calls, none of which is lost, and answers them itself only when told to', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     await session.append(user('Mend the sums.'))
     const response = await send(world, session, 'create')
@@ -126,7 +126,7 @@ describe('next', () => {
   })
 
   it('puts large results aside where the model can read them again, and the history has them whole', async () => {
-    const world = simulated({ history: true })
+    const world = createTestTidemark({ history: true })
     const session = await world.tide.open('a')
     const [call] = [{ type: 'tool_use', id: 'toolu_9', name: 'Bash', input: {} }]
     await session.append(user('List all.'), assistant({ role: 'assistant', content: [call] }))
@@ -145,7 +145,7 @@ describe('next', () => {
   })
 
   it('names the exact text of the body, which is what the body says', async () => {
-    const session = await simulated({ system: 'Be brief.' }).tide.open('a')
+    const session = await createTestTidemark({ system: 'Be brief.' }).tide.open('a')
     await session.append(user('hello'))
     const request = await session.next()
     if (!request.ok) throw new Error(request.message)

@@ -2,9 +2,9 @@
 import { hostCarrier } from '@tidemark/core'
 import { anthropic, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
-import { type Simulated, simulated } from './simulated.ts'
+import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
 
-async function worked(world: Simulated, id = 'a') {
+async function worked(world: TestTidemark, id = 'a') {
   const session = await world.tide.open(id)
   const end = await session.run('Mend the sums of orders.', world.tools).outcome
   if (!end.ok) throw new Error(end.message)
@@ -13,7 +13,7 @@ async function worked(world: Simulated, id = 'a') {
 
 describe('a compaction', () => {
   it('in one step or in three is smaller, keeps the pin, and undone it is what it was', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     const [rule = ''] = await session.append(user('Amounts are in cents, always.'))
     expect(await session.pin(rule)).toEqual({ ok: true })
@@ -44,7 +44,7 @@ describe('a compaction', () => {
   it.each(['up_to', 'from'] as const)(
     'of a part (%s), with thinking that is bound to all before it',
     async (form) => {
-      const world = simulated({ thinkingTokens: 20 })
+      const world = createTestTidemark({ thinkingTokens: 20 })
       const session = await worked(world)
       const [pivot = ''] = await session.append(user('And the dates.'))
       await session.run(null, world.tools).outcome
@@ -60,7 +60,7 @@ describe('a compaction', () => {
   )
 
   it('takes in what a person edited of the draft', async () => {
-    const session = await worked(simulated())
+    const session = await worked(createTestTidemark())
     const plan = await session.planCompaction()
     if (!plan.ok) throw new Error(plan.message)
     const draft = await session.prepare(plan)
@@ -76,7 +76,7 @@ describe('a compaction', () => {
   it('brings carriers back from where they are true, and the turn goes on', async () => {
     const board = ['one']
     const carriers = [hostCarrier({ name: 'board', read: () => [{ text: `board: ${board.join()}` }] })]
-    const world = simulated({ carriers })
+    const world = createTestTidemark({ carriers })
     const session = await worked(world)
     board.push('two')
     expect(await session.compact()).toMatchObject({ ok: true })
@@ -85,7 +85,7 @@ describe('a compaction', () => {
   })
 
   it('happens by itself where the window is small, and nothing is refused', async () => {
-    const world = simulated({ window: 30_000, turns: 14, resultTokens: 1_500, history: true })
+    const world = createTestTidemark({ window: 30_000, turns: 14, resultTokens: 1_500, history: true })
     const session = await world.tide.open('a')
     const rewrites: string[] = []
     session.on('compact', ({ compaction }) => rewrites.push(compaction.cause))
@@ -101,7 +101,7 @@ describe('a compaction', () => {
 
 describe('breakdown', () => {
   it('adds up to the total, before and after a rewrite', async () => {
-    const session = await worked(simulated({ system: 'Be brief.' }))
+    const session = await worked(createTestTidemark({ system: 'Be brief.' }))
     const adds = (): void => {
       const { total, classes } = session.breakdown()
       expect(classes.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(total.tokens)
@@ -125,7 +125,7 @@ describe('switchModel', () => {
   const key = { apiKey: 'any' }
 
   it('goes on with the other model where all fits', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await worked(world)
     const { fetch } = world.simulator
     const end = await session.switchModel(anthropic('claude-haiku-5-5', { ...key, fetch }))
@@ -140,7 +140,7 @@ describe('switchModel', () => {
   })
 
   it('has the old model compact first where it does not', async () => {
-    const world = simulated({ turns: 30, resultTokens: 1_500 })
+    const world = createTestTidemark({ turns: 30, resultTokens: 1_500 })
     const session = await worked(world)
     const { fetch } = world.simulator
     const small = anthropic('claude-haiku-5-5', { ...key, fetch, window: 24_000, maxOutput: 2_000 })
@@ -151,7 +151,7 @@ describe('switchModel', () => {
   })
 
   it('refuses with figures where nothing helps, and stays', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await worked(world)
     const [big = ''] = await session.append(user('word '.repeat(30_000)))
     await session.pin(big)

@@ -4,7 +4,7 @@ import type { Session, SessionEvent } from 'tidemark'
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { type Simulated, simulated } from './simulated.ts'
+import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
 
 const MARK = 'A word in between.'
 
@@ -24,7 +24,7 @@ function answersFollow(session: Session): boolean {
   })
 }
 
-async function interrupted(world: Simulated, at: number, waits: boolean) {
+async function interrupted(world: TestTidemark, at: number, waits: boolean) {
   const session = await world.tide.open(`at-${at}-${waits}`)
   const told: SessionEvent[] = []
   const appends: Promise<unknown>[] = []
@@ -47,7 +47,7 @@ describe('a message at any moment of a run', () => {
   it.each([true, false])(
     'comes in once, behind the reply it met, and breaks no cache (awaited: %s)',
     async (waits) => {
-      const world = simulated({ turns: 2, resultTokens: 60, thinkingTokens: 10 })
+      const world = createTestTidemark({ turns: 2, resultTokens: 60, thinkingTokens: 10 })
       const { seen: length } = await interrupted(world, -1, false)
       for (let at = 0; at < length; at += 3) {
         const { session, told, outcome } = await interrupted(world, at, waits)
@@ -64,7 +64,7 @@ describe('a message at any moment of a run', () => {
 
 describe('while a summary is made', () => {
   it('messages come in and stand behind it; a turn goes on beside it', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     await session.run('Mend the sums.', world.tools).outcome
     const plan = await session.planCompaction()
@@ -84,7 +84,7 @@ describe('while a summary is made', () => {
   })
 
   it('a run beside it keeps its own course, and the summary is committed after it', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     await session.run('Mend the sums.', world.tools).outcome
     const plan = await session.planCompaction()
@@ -103,7 +103,7 @@ describe('while a summary is made', () => {
   })
 
   it('an act that has the session is told to others as a value, and a second run as misuse', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     const run = session.run('Mend the sums.', world.tools)
     expect(await session.compact()).toMatchObject({ ok: false, reason: 'busy' })
@@ -114,7 +114,7 @@ describe('while a summary is made', () => {
   })
 
   it('who breaks off the loop calls the run off, and what was said stands', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     const run = session.run('Mend the sums.', world.tools)
     for await (const event of run) if (event.type === 'tool-started') break
@@ -127,7 +127,7 @@ describe('while a summary is made', () => {
 describe('a session that is closed', () => {
   it('calls its run off and waits for it; what was said stands, and nothing more is written', async () => {
     const store: MemoryStore = new Map()
-    const world = simulated({ journal: createMemoryJournal(store) })
+    const world = createTestTidemark({ journal: createMemoryJournal(store) })
     const session = await world.tide.open('a')
     const run = session.run('Mend the sums.', world.tools)
     for await (const event of run) if (event.type === 'tool-started') await session.close()
@@ -142,7 +142,7 @@ describe('a session that is closed', () => {
 
 describe('a hundred appends at once', () => {
   it('are all in the log, in the order in which they were made', async () => {
-    const session = await simulated().tide.open('a')
+    const session = await createTestTidemark().tide.open('a')
     const texts = Array.from({ length: 100 }, (_, index) => `message ${index}`)
     await Promise.all(texts.map((text) => session.append(user(text))))
     const said = session.messages().flatMap(({ content }) => [...blocksOf(content)])
@@ -155,9 +155,11 @@ describe('a hundred appends at once', () => {
 describe('another process', () => {
   it('that wrote and let go is taken in; one that holds the session is told by name', async () => {
     const store: MemoryStore = new Map()
-    const [here, there] = [store, store].map((shared) => simulated({ journal: createMemoryJournal(shared) }))
-    const mine = await (here as Simulated).tide.open('a')
-    const theirs = await (there as Simulated).tide.open('a')
+    const [here, there] = [store, store].map((shared) =>
+      createTestTidemark({ journal: createMemoryJournal(shared) }),
+    )
+    const mine = await (here as TestTidemark).tide.open('a')
+    const theirs = await (there as TestTidemark).tide.open('a')
     await theirs.append(user('from there'))
     await expect(mine.append(user('from here'))).rejects.toMatchObject({ code: 'locked' })
     expect(await mine.run('too early').outcome).toMatchObject({ ok: false, reason: 'locked' })

@@ -5,7 +5,7 @@ import { createSimulator, echo } from '@tidemark/simulator'
 import { anthropic, createTidemark, type SessionEvent, user } from 'tidemark'
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { simulated } from './simulated.ts'
+import { createTestTidemark } from '../support/test-tidemark.ts'
 
 const DAMAGE = [{ line: 2, byte: 10, kind: 'unreadable' }] as never
 
@@ -22,7 +22,7 @@ function damaged() {
 
 describe('what is told while a session opens', () => {
   it('is told to the first who asks for it, once, and the damage can be asked for', async () => {
-    const { tide } = simulated({ journal: damaged(), env: { DISABLE_COMPACT: 'perhaps' } })
+    const { tide } = createTestTidemark({ journal: damaged(), env: { DISABLE_COMPACT: 'perhaps' } })
     const session = await tide.open('a')
     expect(session.damage).toBe(DAMAGE)
     const told: unknown[] = []

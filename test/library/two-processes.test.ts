@@ -8,9 +8,9 @@ import { promisify } from 'node:util'
 import { isPrompt, openSession } from '@tidemark/core'
 import { createFileJournal } from 'tidemark'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { simulated } from './simulated.ts'
+import { createTestTidemark } from '../support/test-tidemark.ts'
 
-const WRITER = fileURLToPath(new URL('./writer.ts', import.meta.url))
+const WRITER = fileURLToPath(new URL('./writing-process.ts', import.meta.url))
 const COUNT = 12
 
 let home = ''
@@ -33,7 +33,7 @@ async function promptsIn(folder: string): Promise<readonly string[]> {
 
 it('two processes say, run and compact by turns: every word of both is there once, in its own order', async () => {
   await Promise.all([write('Ann'), write('Ben')])
-  const { tide, tools } = simulated({ home, turns: 1 })
+  const { tide, tools } = createTestTidemark({ home, turns: 1 })
   const session = await tide.open('shared')
   const told = (await promptsIn(home)).flatMap((text) => [...text.matchAll(/^(Ann|Ben) says (\d+)\.$/g)])
   for (const name of ['Ann', 'Ben']) {

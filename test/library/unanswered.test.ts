@@ -3,7 +3,7 @@ import type { Journal } from '@tidemark/core'
 import { type Session, type SessionEvent, toolResult, user } from 'tidemark'
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { simulated } from './simulated.ts'
+import { createTestTidemark } from '../support/test-tidemark.ts'
 
 function response(id: string, text: string): object {
   return {
@@ -47,14 +47,14 @@ function contested(): { readonly journal: Journal; arm(): void } {
 describe('a response', () => {
   it('that met another writer is appended again, and still ends its call: once', async () => {
     const { journal, arm } = contested()
-    const session = await simulated({ journal }).tide.open('a')
+    const session = await createTestTidemark({ journal }).tide.open('a')
     const told: SessionEvent['type'][] = []
     session.on('*', ({ type }) => told.push(type))
     await asked(session)
     arm()
     expect(await session.append(response('msg_1', 'Mended.'))).toHaveLength(2)
     expect(told.filter((type) => ['answered', 'priced'].includes(type))).toEqual(['priced', 'answered'])
-    const other = await simulated().tide.open('a')
+    const other = await createTestTidemark().tide.open('a')
     await asked(other)
     await other.append(response('msg_1', 'Mended.'))
     expect(session.contextRemaining()).toEqual(other.contextRemaining())
@@ -62,7 +62,7 @@ describe('a response', () => {
   })
 
   it('given twice is said once', async () => {
-    const session = await simulated().tide.open('a')
+    const session = await createTestTidemark().tide.open('a')
     await asked(session)
     const first = await session.append(response('msg_1', 'Mended.'))
     const messages = session.messages()
@@ -77,7 +77,7 @@ describe('a result', () => {
   const call = { type: 'tool_use', id: 'toolu_1', name: 'Read', input: {} }
 
   it('that is given twice, one after the other or at once, is refused the second time', async () => {
-    const session = await simulated({ history: true }).tide.open('a')
+    const session = await createTestTidemark({ history: true }).tide.open('a')
     await session.append(user('Read it.'), { role: 'assistant', content: [call] })
     const result = () => session.append(toolResult('toolu_1', 'words '.repeat(60_000)))
     const [first, second] = await Promise.allSettled([result(), result()])
@@ -91,7 +91,7 @@ describe('a result', () => {
   })
 
   it('of a call that a run has in hand is the run’s own', async () => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     const refused: unknown[] = []
     const run = session.run('Mend the sums.', {
@@ -108,7 +108,7 @@ describe('a result', () => {
 
 describe('a rewrite before the response', () => {
   it.each(['compact', 'undo', 'commit'] as const)('%s waits for it', async (act) => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     await session.run('Mend the sums.', world.tools).outcome
     const plan = await session.planCompaction()
@@ -132,7 +132,7 @@ describe('a rewrite before the response', () => {
 
 describe('nothing to answer', () => {
   it.each(['next', 'run'] as const)('%s says to append a prompt first', async (act) => {
-    const world = simulated()
+    const world = createTestTidemark()
     const session = await world.tide.open('a')
     const ask = () => (act === 'next' ? session.next() : session.run(null, world.tools).outcome)
     expect(await ask()).toMatchObject({
@@ -149,7 +149,7 @@ describe('nothing to answer', () => {
   })
 
   it('a prompt that could never fit is refused with the figures, and is not in the log', async () => {
-    const world = simulated({ window: 30_000 })
+    const world = createTestTidemark({ window: 30_000 })
     const session = await world.tide.open('a')
     const told: SessionEvent['type'][] = []
     session.on('*', ({ type }) => told.push(type))

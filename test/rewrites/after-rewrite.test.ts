@@ -4,13 +4,20 @@ import { createCountingIds, createFakeClock, readAll } from '@tidemark/core/test
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { AT_ONCE, linesOf, openWaiting } from './scheduled.ts'
-import { clearOnce, compactOnce, nextBody, pinOnce, promptOnce, undoOnce } from './session-work.ts'
-import { uuidOfPrompt, worked } from './started-sessions.ts'
-import { SESSION, type WorkHost, type WorkOptions, workHost } from './work-host.ts'
+import { buildSession, findPrompt } from './interruptible-acts.ts'
+import {
+  clearSession,
+  compactSession,
+  nextBody,
+  pinRecordOf,
+  promptSession,
+  undoSession,
+} from './rewrite-acts.ts'
+import { createRewriteHost, type RewriteHost, type RewriteHostOptions, SESSION } from './rewrite-host.ts'
+import { AT_ONCE, openScheduledSession, readLines } from './scheduled-session.ts'
 
-function newHost(options: Omit<WorkOptions, 'journal'> = {}): WorkHost {
-  return workHost({
+function newHost(options: Omit<RewriteHostOptions, 'journal'> = {}): RewriteHost {
+  return createRewriteHost({
     journal: createMemoryJournal(),
     clock: createFakeClock(),
     ids: createCountingIds(),
@@ -21,7 +28,7 @@ function newHost(options: Omit<WorkOptions, 'journal'> = {}): WorkHost {
 describe('a session that was compacted', () => {
   it('is the same one: its id, what listens to it, and every id that was given out', async () => {
     const store: MemoryStore = new Map()
-    const session = await openWaiting({ store, wait: AT_ONCE, prefix: 'one' })
+    const session = await openScheduledSession({ store, wait: AT_ONCE, prefix: 'one' })
     const told: string[] = []
     session.on('*', ({ type }) => told.push(type))
     const [uuid = ''] = await session.append(user('Remember this.'))
@@ -29,7 +36,7 @@ describe('a session that was compacted', () => {
     const committed = await session.compact()
     expect(committed).toMatchObject({ ok: true })
     expect(session.id).toBe(SESSION)
-    expect(new Set(linesOf(store).map((line) => JSON.parse(line).sessionId))).toEqual(new Set([SESSION]))
+    expect(new Set(readLines(store).map((line) => JSON.parse(line).sessionId))).toEqual(new Set([SESSION]))
     expect(await session.pin(uuid)).toEqual({ ok: true, note: expect.stringContaining('no longer') })
     expect(JSON.stringify(await session.history({ id: uuid }))).toContain('Remember this.')
     told.length = 0
@@ -44,10 +51,10 @@ describe('every rewrite', () => {
     const told: Rewritten[] = []
     const forget = (rewritten: Rewritten): void => void told.push(rewritten)
     const host = newHost({ cleanups: [{ name: 'read-state', scope: 'main', forget }] })
-    await worked(host)
-    await clearOnce(host)
-    await compactOnce(host)
-    await undoOnce(host)
+    await buildSession(host)
+    await clearSession(host)
+    await compactSession(host)
+    await undoSession(host)
     expect(told.map(({ kind }) => kind)).toEqual(['clear', 'compact', 'undo'])
     const [cleared, compacted] = told
     expect([cleared?.toolUseIds.length, cleared?.filePaths.length]).toEqual([3, 3])
@@ -58,21 +65,21 @@ describe('every rewrite', () => {
 describe('what the engine wrote itself', () => {
   it('is marked, is no act to undo, is not kept as a pin, and is no message of the person', async () => {
     const host = newHost()
-    await worked(host)
-    await compactOnce(host)
+    await buildSession(host)
+    await compactSession(host)
     const { session, view } = await openSession(host.journal, SESSION)
     const summary = [...session.records].find((record) => isKnown(record) && record.isCompactSummary === true)
     expect(view.acts.map(({ uuid }) => uuid)).not.toContain(summary?.uuid)
-    expect(await undoOnce(host, { id: summary?.uuid ?? '' })).toMatchObject({
+    expect(await undoSession(host, { id: summary?.uuid ?? '' })).toMatchObject({
       ok: false,
       reason: 'not-standing',
     })
-    await pinOnce(host, summary?.uuid ?? '')
-    await promptOnce(host, 'Prompt 5: read on.')
-    expect(await compactOnce(host)).toMatchObject({ ok: true })
+    await pinRecordOf(host, summary?.uuid ?? '')
+    await promptSession(host, 'Prompt 5: read on.')
+    expect(await compactSession(host)).toMatchObject({ ok: true })
     const { body } = await nextBody(host)
     expect(body.split('Summary:').length - 1).toBe(1)
-    expect(await uuidOfPrompt(host, 'Prompt 1')).not.toBe(summary?.uuid)
+    expect(await findPrompt(host, 'Prompt 1')).not.toBe(summary?.uuid)
   })
 })
 
@@ -82,9 +89,9 @@ describe('a summary in the log', () => {
     const host = newHost({
       writeSummary: async () => `Summary:\n1. Primary Request and Intent: use ${secret}.`,
     })
-    await promptOnce(host, `Prompt 1: the key is ${secret}, use it.`)
-    for (let number = 2; number <= 4; number += 1) await promptOnce(host, `Prompt ${number}: read on.`)
-    expect(await compactOnce(host)).toMatchObject({ ok: true })
+    await promptSession(host, `Prompt 1: the key is ${secret}, use it.`)
+    for (let number = 2; number <= 4; number += 1) await promptSession(host, `Prompt ${number}: read on.`)
+    expect(await compactSession(host)).toMatchObject({ ok: true })
     const { records } = await readAll(host.journal, SESSION)
     const written = records.filter((record) => isKnown(record) && record.isCompactSummary === true)
     expect(written).toHaveLength(1)

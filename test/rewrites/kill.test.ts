@@ -1,14 +1,13 @@
 /** Processes that are killed while they commit a rewrite. */
 import { expect, it } from 'vitest'
-import { killOnce, type Moment, operationsOf } from './killing.ts'
-import { killAtRandom } from './random-kills.ts'
-import { CUT_ACTS, startedSession } from './started-sessions.ts'
+import { createStartedSession, INTERRUPTIBLE_ACTS } from './interruptible-acts.ts'
+import { killAtRandom, killOnce, listOperations, type Moment } from './killed-processes.ts'
 
 it('a process killed at a write of its commit leaves the session as before or as after, and another goes on', async () => {
-  const [one] = CUT_ACTS
+  const [one] = INTERRUPTIBLE_ACTS
   if (one === undefined) throw new Error('there is no act')
-  const started = await startedSession(one)
-  const operations = await operationsOf(one, started)
+  const started = await createStartedSession(one)
+  const operations = await listOperations(one, started)
   const write = operations.lastIndexOf('append')
   const kills: readonly (readonly [operations: number, moment: Moment, isAfter: boolean])[] = [
     [write, 'before', false],

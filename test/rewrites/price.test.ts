@@ -1,7 +1,7 @@
 /** What a plan says that a compaction costs, held against what the simulator's provider then bills for it. */
 import type { PricedCall } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { type SimulatedOptions, simulated } from '../library/simulated.ts'
+import { createTestTidemark, type TestTidemarkOptions } from '../support/test-tidemark.ts'
 
 interface Bill {
   readonly planned: number
@@ -9,8 +9,11 @@ interface Bill {
 }
 
 /** The calls for the summary, and what the next request then writes that nobody has said since. */
-async function billOf({ again = false, ...options }: SimulatedOptions & { again?: boolean }): Promise<Bill> {
-  const world = simulated(options)
+async function billOf({
+  again = false,
+  ...options
+}: TestTidemarkOptions & { again?: boolean }): Promise<Bill> {
+  const world = createTestTidemark(options)
   const session = await world.tide.open('a')
   const calls: PricedCall[] = []
   session.on('priced', ({ call }) => calls.push(call))

@@ -6,22 +6,22 @@ import { openSession } from '@tidemark/core'
 import { readAll } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Child, startChild } from '../../packages/tidemark/test/child.ts'
-import { nextBody } from './session-work.ts'
-import { worked } from './started-sessions.ts'
-import { SESSION, type WorkHost, workHost } from './work-host.ts'
+import { type Child, startChild } from '../../packages/tidemark/test/child-process.ts'
+import { buildSession } from './interruptible-acts.ts'
+import { nextBody } from './rewrite-acts.ts'
+import { createRewriteHost, type RewriteHost, SESSION } from './rewrite-host.ts'
 
 let home = ''
 let racers: readonly Child[] = []
-let host: WorkHost
+let host: RewriteHost
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'tidemark-rewrites-'))
   const journal = createFileJournal({ home })
-  host = workHost({ journal })
-  await worked(host)
+  host = createRewriteHost({ journal })
+  await buildSession(host)
   await journal.close()
-  const file = new URL('./racing-writer.ts', import.meta.url).href
+  const file = new URL('./racing-process.ts', import.meta.url).href
   racers = ['wren', 'lark'].map((name) => startChild(file, home, name))
   await Promise.all(racers.map((racer) => racer.heard('ready')))
 })

@@ -1,16 +1,32 @@
 /** Two writers on one session: by the lock or by compare-and-swap one of them wins, and nothing is lost. */
 import { append, refresh } from '@tidemark/core'
-import { runs } from '@tidemark/core/testing'
+import { runs, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
-import { clearOnce, compactOnce, endOf, nextBody, opened, promptOnce, undoOnce } from './session-work.ts'
-import { say, worked } from './started-sessions.ts'
-import { commit, logOf, MUST_BE_MET, met, prepared, Struggle, step, writers } from './struggle.ts'
-import { SESSION, type WorkHost } from './work-host.ts'
+import {
+  commitDraft,
+  createWriters,
+  outcomeCounts,
+  prepareDraft,
+  REQUIRED_SEQUENCES,
+  readLog,
+  TwoWriters,
+  writerSteps,
+} from './concurrent-writers.ts'
+import { appendUserMessage, buildSession } from './interruptible-acts.ts'
+import {
+  clearSession,
+  compactSession,
+  nextBody,
+  openRun,
+  promptSession,
+  undoSession,
+} from './rewrite-acts.ts'
+import { type RewriteHost, SESSION } from './rewrite-host.ts'
 
 /** How often each text stands in the next request, and in which order. */
-async function shownIn(host: WorkHost, texts: readonly string[]): Promise<readonly string[]> {
+async function shownIn(host: RewriteHost, texts: readonly string[]): Promise<readonly string[]> {
   const { body, findings } = await nextBody(host)
   expect(findings).toEqual([])
   return texts.flatMap((text) =>
@@ -23,12 +39,12 @@ async function shownIn(host: WorkHost, texts: readonly string[]): Promise<readon
 
 describe('a commit after somebody else has written', () => {
   it('an append stands behind the summary, verbatim and in order', async () => {
-    const { one, other } = writers()
-    await worked(one)
-    const ready = await prepared(one)
-    await say(other, 'Meanwhile: first.')
-    await say(other, 'Meanwhile: "second"\n\tand more.')
-    expect(await commit(one, ready)).toMatchObject({ ok: true })
+    const { one, other } = createWriters()
+    await buildSession(one)
+    const ready = await prepareDraft(one)
+    await appendUserMessage(other, 'Meanwhile: first.')
+    await appendUserMessage(other, 'Meanwhile: "second"\n\tand more.')
+    expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
     const { body, findings } = await nextBody(other)
     expect(findings).toEqual([])
     const places = [
@@ -45,13 +61,13 @@ describe('a commit after somebody else has written', () => {
   })
 
   it('a whole turn stands behind it too, with its calls and results', async () => {
-    const { one, other } = writers()
-    await worked(one)
-    const ready = await prepared(one)
-    const { view } = await promptOnce(other, 'Meanwhile: read another.')
+    const { one, other } = createWriters()
+    await buildSession(one)
+    const ready = await prepareDraft(one)
+    const { view } = await promptSession(other, 'Meanwhile: read another.')
     const late = view.entries.toArray(ready.draft.plan.entries.length).map(({ record }) => record)
-    expect(await commit(one, ready)).toMatchObject({ ok: true })
-    const { state } = await opened(other)
+    expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
+    const { state } = await openRun(other)
     expect(
       state.view.entries
         .toArray()
@@ -60,54 +76,59 @@ describe('a commit after somebody else has written', () => {
     ).toEqual(late)
   })
 
-  it.each<[string, (host: WorkHost) => Promise<unknown>]>([
-    ['a compaction', (host) => compactOnce(host)],
-    ['a clearing', (host) => clearOnce(host)],
-    ['a compaction that was undone again', async (host) => [await compactOnce(host), await undoOnce(host)]],
+  it.each<[string, (host: RewriteHost) => Promise<unknown>]>([
+    ['a compaction', (host) => compactSession(host)],
+    ['a clearing', (host) => clearSession(host)],
+    [
+      'a compaction that was undone again',
+      async (host) => [await compactSession(host), await undoSession(host)],
+    ],
     [
       'a compaction, and words behind it',
-      async (host) => [await compactOnce(host), await say(host, 'Go on.')],
+      async (host) => [await compactSession(host), await appendUserMessage(host, 'Go on.')],
     ],
   ])('%s: it is refused as superseded and nothing is changed', async (_, act) => {
-    const { one, other } = writers()
-    await worked(one)
-    const ready = await prepared(one)
+    const { one, other } = createWriters()
+    await buildSession(one)
+    const ready = await prepareDraft(one)
     await act(other)
-    const log = await logOf(other)
-    const committed = await commit(one, ready)
+    const log = await readLog(other)
+    const committed = await commitDraft(one, ready)
     expect(committed).toMatchObject({ ok: false, reason: 'superseded' })
-    expect(await logOf(one)).toBe(log)
+    expect(await readLog(one)).toBe(log)
   })
 
   it('an answer that waits for a tool: it is refused until the result is there', async () => {
-    const { one, other } = writers()
-    await worked(one)
-    const ready = await prepared(one)
+    const { one, other } = createWriters()
+    await buildSession(one)
+    const ready = await prepareDraft(one)
     const call = { type: 'tool_use', id: 'toolu_open', name: 'Read', input: { file_path: '/src/open.ts' } }
     const message = { id: 'open', role: 'assistant' as const, model: 'model-a', content: [call] }
-    expect(await endOf(append(await opened(other), [{ type: 'assistant', message }]))).toBe(null)
-    const log = await logOf(one)
-    expect(await commit(one, ready)).toMatchObject({ ok: false, reason: 'pending-call' })
-    expect(await logOf(one)).toBe(log)
+    expect(await runToEnd(append(await openRun(other), [{ type: 'assistant', message }]))).toBe(null)
+    const log = await readLog(one)
+    expect(await commitDraft(one, ready)).toMatchObject({ ok: false, reason: 'pending-call' })
+    expect(await readLog(one)).toBe(log)
     const result = { type: 'tool_result', tool_use_id: 'toolu_open', content: 'there' }
-    await endOf(append(await opened(other), [{ type: 'user', message: { role: 'user', content: [result] } }]))
+    await runToEnd(
+      append(await openRun(other), [{ type: 'user', message: { role: 'user', content: [result] } }]),
+    )
     await refresh(ready.run)
-    expect(await commit(one, ready)).toMatchObject({ ok: true })
+    expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
     expect((await nextBody(one)).findings).toEqual([])
   })
 
   it('where another holds the lock it is refused as locked, and commits when that lets go', async () => {
-    const { one, other } = writers(createMemoryJournal)
-    await worked(one)
-    const ready = await prepared(one)
+    const { one, other } = createWriters(createMemoryJournal)
+    await buildSession(one)
+    const ready = await prepareDraft(one)
     await one.journal.release(SESSION)
-    await say(other, 'Mine now.')
-    const log = await logOf(one)
-    expect(await commit(one, ready)).toMatchObject({ ok: false, reason: 'locked' })
-    expect(await undoOnce(one)).toMatchObject({ ok: false, reason: 'nothing-to-undo' })
-    expect(await logOf(one)).toBe(log)
+    await appendUserMessage(other, 'Mine now.')
+    const log = await readLog(one)
+    expect(await commitDraft(one, ready)).toMatchObject({ ok: false, reason: 'locked' })
+    expect(await undoSession(one)).toMatchObject({ ok: false, reason: 'nothing-to-undo' })
+    expect(await readLog(one)).toBe(log)
     await other.journal.release(SESSION)
-    expect(await commit(one, ready)).toMatchObject({ ok: true })
+    expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
     expect(await shownIn(one, ['Mine now.'])).toEqual(['Mine now.'])
   })
 })
@@ -115,15 +136,15 @@ describe('a commit after somebody else has written', () => {
 describe('any order of acts by two writers who do not know of each other', () => {
   it('loses no word, and no draft of an older view replaces a newer one', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 12 }), async (steps) => {
-        const struggle = new Struggle()
-        await worked(struggle.writers.one)
+      fc.asyncProperty(fc.array(writerSteps, { minLength: 3, maxLength: 12 }), async (steps) => {
+        const struggle = new TwoWriters()
+        await buildSession(struggle.writers.one)
         for (const one of steps) await struggle.take(one)
         await struggle.check()
       }),
-      { numRuns: runs(40, 20), examples: MUST_BE_MET },
+      { numRuns: runs(40, 20), examples: REQUIRED_SEQUENCES },
     )
     for (const what of ['commit ok', 'commit superseded', 'undo ok', 'clear ok'])
-      expect(met[what], what).toBeGreaterThan(0)
+      expect(outcomeCounts[what], what).toBeGreaterThan(0)
   })
 })

@@ -2,13 +2,14 @@
 import { createCoder, type RequestRecord, withSummaries } from '@tidemark/simulator'
 import { type RunOptions, type Session, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
-import { isSummaryBody, type Stage, setStage } from './summary-stage.ts'
+import { openTestSession, type TestSession } from '../support/test-tidemark.ts'
+import { isSummaryBody } from './session-size.ts'
 
 const MODELS = ['claude-sonnet-4-5', 'claude-opus-5', 'claude-opus-5-5', 'claude-sonnet-5-5'] as const
 /** Their thinking is bound to all that was said before it. */
 const BINDING = ['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-fable-5-1'] as const
 
-interface Worked extends Stage {
+interface Worked extends TestSession {
   readonly tools: RunOptions
   /** The second of three prompts. */
   readonly pivot: string
@@ -23,7 +24,7 @@ async function worked(modelId: string): Promise<Worked> {
       return { content: String(content), isError: is_error === true }
     },
   }
-  const stage = await setStage({ script: withSummaries(coder.script), window: 200_000, modelId })
+  const stage = await openTestSession({ script: withSummaries(coder.script), window: 200_000, modelId })
   const { session } = stage
   await done(session.run('Mend the sums of orders.', tools))
   const [pivot = ''] = await session.append(user('And the dates.'))
@@ -90,7 +91,12 @@ describe('what is kept behind a summary', () => {
     const coder = createCoder({ turns: 3, thinkingTokens: 60 })
     const policy = { compact: { chain: { block: false } } }
     const script = withSummaries(coder.script)
-    const stage = await setStage({ script, window: 200_000, modelId: 'claude-opus-5-5', more: { policy } })
+    const stage = await openTestSession({
+      script,
+      window: 200_000,
+      modelId: 'claude-opus-5-5',
+      policy,
+    })
     const runTool: RunOptions['runTool'] = (call) => String(coder.toolResult(call).content)
     const tools = { tools: coder.tools, runTool }
     await done(stage.session.run('Mend the sums.', tools))

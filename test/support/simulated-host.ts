@@ -21,6 +21,7 @@ import {
 import { createTestHost, createTestRoom, type FakeClock } from '@tidemark/core/testing'
 import {
   type Coder,
+  type CoderOptions,
   createCoder,
   createSimulator,
   type RequestRecord,
@@ -52,7 +53,7 @@ export interface SimulatedHostOptions {
   readonly profile?: (profile: Profile) => Profile
   readonly simulator?: SimulatorOptions
   readonly parameters?: JsonObject
-  readonly coder?: Parameters<typeof createCoder>[0]
+  readonly coder?: CoderOptions
   /** Tokens of the window that clearing and compaction work in (the model's own for `'model'`); none: no `room`. */
   readonly window?: number | 'model'
   /** The system prompt has volatile sections, made of this. */

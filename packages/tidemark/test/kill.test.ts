@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { killWriters } from './killing.ts'
+import { killWriters } from './killed-writers.ts'
 
 it('writers killed at random moments lose nothing they acknowledged', async () => {
   const killings = await killWriters(24)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createFileJournal } from '../src/storage/file-journal.ts'
-import { type Child, startChild } from './child.ts'
+import { type Child, startChild } from './child-process.ts'
 
 let home = ''
 let racers: Child[] = []
@@ -17,7 +17,7 @@ afterEach(async () => {
 })
 
 async function start(count: number): Promise<void> {
-  racers = Array.from({ length: count }, () => startChild('./lock-racer.ts', home))
+  racers = Array.from({ length: count }, () => startChild('./lock-process.ts', home))
   await Promise.all(racers.map((racer) => racer.heard('ready')))
 }
 

@@ -6,6 +6,8 @@ import type { JsonObject } from '../log/json.ts'
 
 export interface FakeReply {
   readonly blocks: readonly Block[]
+  /** Id of the message; `message-1`, `message-2`, … unless given. */
+  readonly id?: string
   /** `end_turn` unless given. */
   readonly stop?: string
   /** The reply fails after its blocks. */
@@ -42,9 +44,9 @@ export function createFakeModel(
 }
 
 function* streamReply(given: FakeReply, number: number): Generator<ReplyEvent> {
-  const { blocks, stop = 'end_turn', failure, cut, fields } = given
+  const { blocks, id = `message-${number}`, stop = 'end_turn', failure, cut, fields } = given
   const usage = { input_tokens: 10, output_tokens: 1, ...given.usage }
-  const message = { ...fields, id: `message-${number}`, role: 'assistant' as const, model: 'model-a' }
+  const message = { ...fields, id, role: 'assistant' as const, model: 'model-a' }
   const events: ReplyEvent[] = [{ type: 'reply-started', message: { ...message, content: [], usage } }]
   for (const [index, block] of blocks.entries()) {
     const ended: BlockEnded = { type: 'block-ended', index, block }

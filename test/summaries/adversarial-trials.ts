@@ -3,16 +3,15 @@ import { DEFAULT_POLICY, mostCalls, type RewriteRefused } from '@tidemark/core'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import { ADVERSARY_NAMES, type AdversaryName, adversaries, INJECTED } from '@tidemark/simulator/internal'
 import { expect } from 'vitest'
+import { openTestSession, type TestSession } from '../support/test-tidemark.ts'
 import {
+  advanceUntilDone,
   expectUntouched,
   fillTo,
   isSummaryBody,
-  type Picture,
-  pictureOf,
-  type Stage,
-  setStage,
-  whileTimePasses,
-} from './summary-stage.ts'
+  type SessionSnapshot,
+  takeSnapshot,
+} from './session-size.ts'
 
 export const TRIGGERS = ['auto', 'manual', 'reactive'] as const
 export type Trigger = (typeof TRIGGERS)[number]
@@ -37,7 +36,7 @@ export function trials(
   )
 }
 
-export interface Tried {
+export interface TrialResult {
   readonly committed: boolean
   readonly summarizer: string
   readonly calls: number
@@ -51,12 +50,12 @@ const answers: Script = () => ({ blocks: [{ type: 'text', text: 'Understood.' }]
  * The laws, whatever the model answers: a valid view under the target, or a typed refusal that changed nothing; no
  * more calls than allowed, and none twice.
  */
-export async function tryOut(trial: Trial): Promise<Tried> {
-  const stage = await started(trial)
+export async function runTrial(trial: Trial): Promise<TrialResult> {
+  const stage = await startTrial(trial)
   const { session, bodies, events } = stage
-  const before = pictureOf(stage)
+  const before = takeSnapshot(stage)
   const sent = bodies.length
-  await setOff(trial, stage)
+  await trigger(trial, stage)
   const asked = bodies.slice(sent).filter(isSummaryBody)
   expect(new Set(asked).size).toBe(asked.length)
   expect(asked.length).toBeLessThanOrEqual(mostCalls(DEFAULT_POLICY.compact))
@@ -67,12 +66,12 @@ export async function tryOut(trial: Trial): Promise<Tried> {
   expect(failed.length + made.length).toBe(1)
   const [compaction] = made
   const target = session.contextRemaining().lines?.target ?? 0
-  if (compaction === undefined) refusedWell(failed[0], { stage, before })
+  if (compaction === undefined) expectRefused(failed[0], { stage, before })
   else {
     expect(compaction).toMatchObject({ trigger: trial.trigger === 'manual' ? 'manual' : 'auto' })
     expect(compaction.tokensAfter).toBeLessThanOrEqual(target)
-    expect(posing(session.messages())).toEqual([])
-    await goesOn(stage)
+    expect(findInjectedLines(session.messages())).toEqual([])
+    await expectGoesOn(stage)
   }
   return {
     committed: compaction !== undefined,
@@ -83,12 +82,12 @@ export async function tryOut(trial: Trial): Promise<Tried> {
 }
 
 /** A conversation that was answered once, close to where this trigger goes off. */
-export async function started({ adversary, trigger, window, local }: Trial): Promise<Stage> {
-  const stage = await setStage({
+export async function startTrial({ adversary, trigger, window, local }: Trial): Promise<TestSession> {
+  const stage = await openTestSession({
     script: withSummaries(answers, adversaries[adversary]),
     window,
     ...(trigger === 'reactive' ? { realWindow: Math.floor(window * 0.45) } : {}),
-    more: { policy: { compact: { chain: { local } } } },
+    policy: { compact: { chain: { local } } },
   })
   const { session } = stage
   const line = session.contextRemaining().lines?.autoCompact ?? 0
@@ -99,31 +98,31 @@ export async function started({ adversary, trigger, window, local }: Trial): Pro
   return stage
 }
 
-function setOff({ trigger, adversary }: Trial, stage: Stage): Promise<unknown> {
+function trigger({ trigger, adversary }: Trial, stage: TestSession): Promise<unknown> {
   const work: Promise<unknown> =
     trigger === 'manual' ? stage.session.compact() : stage.session.run('And then?').outcome
-  return adversary === 'hang' ? whileTimePasses(stage, work) : work
+  return adversary === 'hang' ? advanceUntilDone(stage, work) : work
 }
 
 interface Before {
-  readonly stage: Stage
-  readonly before: Picture
+  readonly stage: TestSession
+  readonly before: SessionSnapshot
 }
 
 /** A reason and a sentence. What was there is there, byte for byte, in the view and in the log. */
-function refusedWell(refused: RewriteRefused | undefined, { stage, before }: Before): void {
+function expectRefused(refused: RewriteRefused | undefined, { stage, before }: Before): void {
   expect(refused).toMatchObject({ ok: false, reason: 'no-summary' })
   expect(refused?.message.length).toBeGreaterThan(20)
   expectUntouched(stage, before)
 }
 
 /** Lines of the injected orders that are shown as if they were an order. */
-function posing(messages: unknown): readonly string[] {
+function findInjectedLines(messages: unknown): readonly string[] {
   const shown = JSON.stringify(messages).split('\\n')
   return INJECTED.split('\n').filter((line) => shown.includes(line))
 }
 
-async function goesOn({ session, simulator }: Stage): Promise<void> {
+async function expectGoesOn({ session, simulator }: TestSession): Promise<void> {
   expect(await session.run('And now?').outcome).toMatchObject({ ok: true })
   expect(simulator.requests.at(-1)).toMatchObject({ status: 200 })
 }

@@ -1,10 +1,10 @@
 /** A process of its own: says so many things to a session that others write to as well, and compacts it now and then. */
 import { TidemarkError } from '@tidemark/core'
 import { user } from 'tidemark'
-import { simulated } from './simulated.ts'
+import { createTestTidemark } from '../support/test-tidemark.ts'
 
 const { home, name, count } = JSON.parse(process.argv[2] ?? '{}')
-const { tide, tools } = simulated({ home, turns: 1, resultTokens: 40 })
+const { tide, tools } = createTestTidemark({ home, turns: 1, resultTokens: 40 })
 
 let refusals = 0
 for (let index = 0; index < count; ) {

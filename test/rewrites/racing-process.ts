@@ -7,21 +7,22 @@ import {
   prepareCompaction,
   type TurnRun,
 } from '@tidemark/core'
+import { runToEnd } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
-import { compactOnce, endOf, MANUAL, opened } from './session-work.ts'
-import { say } from './started-sessions.ts'
-import { SESSION, workHost } from './work-host.ts'
+import { appendUserMessage } from './interruptible-acts.ts'
+import { compactSession, MANUAL, openRun } from './rewrite-acts.ts'
+import { createRewriteHost, SESSION } from './rewrite-host.ts'
 
 const [home = '', name = ''] = process.argv.slice(2)
 const journal = createFileJournal({ home, program: name })
-const host = workHost({ journal })
+const host = createRewriteHost({ journal })
 let prepared: { readonly run: TurnRun; readonly draft: CompactionDraft } | null = null
 
 async function prepare(): Promise<string> {
-  const run = await opened(host)
+  const run = await openRun(host)
   const plan = planCompaction(run.state, MANUAL, { host, room: host.room })
   if (!plan.ok) return plan.reason
-  const draft = await endOf(prepareCompaction(run, host.room, plan))
+  const draft = await runToEnd(prepareCompaction(run, host.room, plan))
   if (!draft.ok) return draft.reason
   prepared = { run, draft }
   return 'ok'
@@ -31,7 +32,7 @@ async function prepare(): Promise<string> {
 async function commit(): Promise<string> {
   if (prepared === null) return 'nothing'
   for (;;) {
-    const end = await endOf(commitCompaction(prepared.run, host.room, prepared.draft))
+    const end = await runToEnd(commitCompaction(prepared.run, host.room, prepared.draft))
     await journal.release(SESSION)
     if (end.ok || end.reason !== 'locked') return end.ok ? 'ok' : end.reason
   }
@@ -41,14 +42,14 @@ async function commit(): Promise<string> {
 async function work(rounds: number): Promise<string> {
   let compacted = 0
   for (let round = 0; round < rounds; round += 1) {
-    await insist(() =>
-      say(
+    await retryUntilDone(() =>
+      appendUserMessage(
         host,
         `${name} says number ${round}. ${'More words, so that there is something to sum up. '.repeat(40)}`,
       ),
     )
     if (round % 3 === 2) {
-      const end = await compactOnce(host)
+      const end = await compactSession(host)
       await journal.release(SESSION)
       compacted += end.ok ? 1 : 0
     }
@@ -56,7 +57,7 @@ async function work(rounds: number): Promise<string> {
   return `ok ${compacted}`
 }
 
-async function insist(act: () => Promise<void>): Promise<void> {
+async function retryUntilDone(act: () => Promise<void>): Promise<void> {
   for (;;) {
     const isDone = await act().then(
       () => true,

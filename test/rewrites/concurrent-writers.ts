@@ -7,65 +7,66 @@ import {
   prepareCompaction,
   type TurnRun,
 } from '@tidemark/core'
-import { createCountingIds, createFakeClock, readAll } from '@tidemark/core/testing'
+import { createCountingIds, createFakeClock, readAll, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import type { MemoryStore } from 'tidemark/testing'
 import { expect } from 'vitest'
+import { appendUserMessage } from './interruptible-acts.ts'
 import {
-  clearOnce,
-  compactOnce,
-  endOf,
+  clearSession,
+  compactSession,
   MANUAL,
   nextBody,
-  opened,
-  promptOnce,
-  undoOnce,
-} from './session-work.ts'
-import { unlockedJournal } from './shared-journal.ts'
-import { say } from './started-sessions.ts'
-import { SESSION, type WorkHost, workHost } from './work-host.ts'
+  openRun,
+  promptSession,
+  undoSession,
+} from './rewrite-acts.ts'
+import { createRewriteHost, type RewriteHost, SESSION } from './rewrite-host.ts'
+import { createUnlockedJournal } from './scheduled-session.ts'
 
 export interface Writers {
-  readonly one: WorkHost
-  readonly other: WorkHost
+  readonly one: RewriteHost
+  readonly other: RewriteHost
 }
 
-export function writers(journalOf: (store: MemoryStore) => WorkHost['journal'] = unlockedJournal): Writers {
+export function createWriters(
+  journalOf: (store: MemoryStore) => RewriteHost['journal'] = createUnlockedJournal,
+): Writers {
   const store: MemoryStore = new Map()
   const given = { clock: createFakeClock(), ids: createCountingIds() }
   return {
-    one: workHost({ ...given, journal: journalOf(store) }),
-    other: workHost({ ...given, journal: journalOf(store) }),
+    one: createRewriteHost({ ...given, journal: journalOf(store) }),
+    other: createRewriteHost({ ...given, journal: journalOf(store) }),
   }
 }
 
 /** Ready to be committed, on the session as it was when it was planned. */
-export interface Prepared {
+export interface PreparedDraft {
   readonly run: TurnRun
   readonly draft: CompactionDraft
 }
 
-export async function prepared(host: WorkHost): Promise<Prepared> {
-  const run = await opened(host)
+export async function prepareDraft(host: RewriteHost): Promise<PreparedDraft> {
+  const run = await openRun(host)
   const plan = planCompaction(run.state, MANUAL, { host, room: host.room })
   if (!plan.ok) throw new Error(plan.message)
-  const draft = await endOf(prepareCompaction(run, host.room, plan))
+  const draft = await runToEnd(prepareCompaction(run, host.room, plan))
   if (!draft.ok) throw new Error(draft.message)
   return { run, draft }
 }
 
-export function commit(host: WorkHost, { run, draft }: Prepared): Promise<Committed> {
-  return endOf(commitCompaction(run, host.room, draft))
+export function commitDraft(host: RewriteHost, { run, draft }: PreparedDraft): Promise<Committed> {
+  return runToEnd(commitCompaction(run, host.room, draft))
 }
 
-export async function logOf({ journal }: WorkHost): Promise<string> {
+export async function readLog({ journal }: RewriteHost): Promise<string> {
   return JSON.stringify((await readAll(journal, SESSION)).records)
 }
 
-export type Step = 'say' | 'prompt' | 'compact' | 'clear' | 'undo' | 'prepare' | 'commit'
+export type WriterStep = 'say' | 'prompt' | 'compact' | 'clear' | 'undo' | 'prepare' | 'commit'
 
-export const step: fc.Arbitrary<readonly [Step, boolean]> = fc.tuple(
-  fc.constantFrom<Step>(
+export const writerSteps: fc.Arbitrary<readonly [WriterStep, boolean]> = fc.tuple(
+  fc.constantFrom<WriterStep>(
     'say',
     'prompt',
     'compact',
@@ -80,7 +81,7 @@ export const step: fc.Arbitrary<readonly [Step, boolean]> = fc.tuple(
 )
 
 /** Without these the law would be proved on nothing. */
-export const MUST_BE_MET: [(readonly [Step, boolean])[]][] = [
+export const REQUIRED_SEQUENCES: [(readonly [WriterStep, boolean])[]][] = [
   [
     [
       ['prepare', false],
@@ -104,41 +105,41 @@ export const MUST_BE_MET: [(readonly [Step, boolean])[]][] = [
   ],
 ]
 
-export const met: Record<string, number> = {}
+export const outcomeCounts: Record<string, number> = {}
 
 /** Two writers at work, and what must be true of what they leave. */
-export class Struggle {
-  readonly writers: Writers = writers()
-  readonly ready = new Map<WorkHost, { readonly prepared: Prepared; readonly rewrites: number }>()
+export class TwoWriters {
+  readonly writers: Writers = createWriters()
+  readonly ready = new Map<RewriteHost, { readonly prepared: PreparedDraft; readonly rewrites: number }>()
   readonly said: string[] = []
   rewrites = 0
 
-  async take([step, isOther]: readonly [Step, boolean]): Promise<void> {
+  async take([step, isOther]: readonly [WriterStep, boolean]): Promise<void> {
     const host = isOther ? this.writers.other : this.writers.one
     const outcome = await this.#do(step, host)
-    met[`${step} ${outcome}`] = (met[`${step} ${outcome}`] ?? 0) + 1
+    outcomeCounts[`${step} ${outcome}`] = (outcomeCounts[`${step} ${outcome}`] ?? 0) + 1
   }
 
-  async #do(step: Step, host: WorkHost): Promise<string> {
+  async #do(step: WriterStep, host: RewriteHost): Promise<string> {
     switch (step) {
       case 'say':
       case 'prompt': {
         const text = `Said as number ${this.said.length}.`
         this.said.push(text)
-        await (step === 'say' ? say(host, text) : promptOnce(host, text))
+        await (step === 'say' ? appendUserMessage(host, text) : promptSession(host, text))
         return 'ok'
       }
       case 'compact':
-        return this.#rewritten(await compactOnce(host))
+        return this.#rewritten(await compactSession(host))
       case 'undo':
-        return this.#rewritten(await undoOnce(host))
+        return this.#rewritten(await undoSession(host))
       case 'clear':
-        return clearOnce(host).then(
+        return clearSession(host).then(
           () => this.#rewritten({ ok: true }),
           () => 'nothing',
         )
       case 'prepare': {
-        const ready = await prepared(host).catch(() => null)
+        const ready = await prepareDraft(host).catch(() => null)
         if (ready !== null) this.ready.set(host, { prepared: ready, rewrites: this.rewrites })
         return ready === null ? 'refused' : 'ok'
       }
@@ -152,21 +153,21 @@ export class Struggle {
     return end.reason ?? 'ok'
   }
 
-  async #commit(host: WorkHost): Promise<string> {
+  async #commit(host: RewriteHost): Promise<string> {
     const ready = this.ready.get(host)
     if (ready === undefined) return 'nothing'
     this.ready.delete(host)
-    const log = await logOf(host)
-    const end = await commit(host, ready.prepared)
+    const log = await readLog(host)
+    const end = await commitDraft(host, ready.prepared)
     if (ready.rewrites !== this.rewrites) expect(end).toMatchObject({ ok: false, reason: 'superseded' })
-    if (!end.ok) expect(await logOf(host)).toBe(log)
+    if (!end.ok) expect(await readLog(host)).toBe(log)
     return this.#rewritten(end)
   }
 
   /** Every word is in the log once, in order, and in the next request, if only by its summary. */
   async check(): Promise<void> {
     const { one, other } = this.writers
-    const log = await logOf(one)
+    const log = await readLog(one)
     const places = this.said.map(
       (text) => [log.split(`"content":"${text}"`).length - 1, log.indexOf(text)] as const,
     )

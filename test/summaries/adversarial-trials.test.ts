@@ -2,8 +2,9 @@
 import { runs } from '@tidemark/core/testing'
 import { user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
-import { started, TRIGGERS, type Trial, trials, tryOut } from './adversarial.ts'
-import { expectUntouched, fillTo, pictureOf, setStage } from './summary-stage.ts'
+import { openTestSession } from '../support/test-tidemark.ts'
+import { runTrial, startTrial, TRIGGERS, type Trial, trials } from './adversarial-trials.ts'
+import { expectUntouched, fillTo, takeSnapshot } from './session-size.ts'
 
 const SMALL = [8_000, 16_000, 32_000] as const
 
@@ -23,14 +24,14 @@ describe('a summariser that answers wrong', () => {
   it.each(named(trials(someWindows, 'last')))(
     '%s: the view is valid and under its target',
     async (_, trial) => {
-      expect(await tryOut(trial)).toMatchObject({ committed: true })
+      expect(await runTrial(trial)).toMatchObject({ committed: true })
     },
   )
 
   it.each(named(trials(() => [8_000], 'never')).filter(([, { adversary }]) => adversary !== 'injection'))(
     '%s, and no other way allowed: refused, and nothing has changed',
     async (_, trial) => {
-      expect(await tryOut(trial)).toMatchObject({ committed: false, summarizer: 'no-summary' })
+      expect(await runTrial(trial)).toMatchObject({ committed: false, summarizer: 'no-summary' })
     },
   )
 })
@@ -40,7 +41,7 @@ describe('a window that is smaller than anybody said', () => {
     'of %d tokens costs a model that sums up well one more call',
     async (window) => {
       const trial: Trial = { adversary: 'injection', trigger: 'reactive', window, local: 'last' }
-      expect(await tryOut(trial)).toMatchObject({ committed: true, summarizer: 'model', calls: 2 })
+      expect(await runTrial(trial)).toMatchObject({ committed: true, summarizer: 'model', calls: 2 })
     },
   )
 })
@@ -49,10 +50,13 @@ describe('what cannot be made smaller', () => {
   it.each([8_000, 32_000, 200_000])(
     'is named, in a window of %d tokens, and nothing has changed',
     async (window) => {
-      const stage = await setStage({ script: () => ({ blocks: [{ type: 'text', text: 'Yes.' }] }), window })
+      const stage = await openTestSession({
+        script: () => ({ blocks: [{ type: 'text', text: 'Yes.' }] }),
+        window,
+      })
       await fillTo(stage, window * 0.1, 'early')
       await stage.session.append(user(`Mind all of this. ${'word '.repeat(window)}`))
-      const before = pictureOf(stage)
+      const before = takeSnapshot(stage)
       const end = await stage.session.compact()
       expect(end).toMatchObject({ ok: false, reason: 'floor' })
       const [largest] = !end.ok && 'floor' in end ? (end.floor ?? []) : []
@@ -68,8 +72,8 @@ describe('called off', () => {
     '%s, at call %d for a summary: nothing has changed, and it can be done again',
     async (trigger, call) => {
       const adversary = 'empty'
-      const stage = await started({ adversary, trigger, window: 16_000, local: 'last' })
-      const before = pictureOf(stage)
+      const stage = await startTrial({ adversary, trigger, window: 16_000, local: 'last' })
+      const before = takeSnapshot(stage)
       const stop = new AbortController()
       let calls = 0
       const off = stage.session.on('side-sent', () => {

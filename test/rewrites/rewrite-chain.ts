@@ -8,16 +8,30 @@ import {
   type SessionState,
   type TurnRun,
 } from '@tidemark/core'
-import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
+import { createCountingIds, createFakeClock, runToEnd } from '@tidemark/core/testing'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { expect } from 'vitest'
-import { bodyOf, clearOnce, endOf, MANUAL, nextBody, opened, pinOnce, undoOnce } from './session-work.ts'
-import { say, uuidOfPrompt } from './started-sessions.ts'
-import { SESSION, type WorkHost, type WorkState, workHost, workState } from './work-host.ts'
+import { appendUserMessage, findPrompt } from './interruptible-acts.ts'
+import {
+  buildBody,
+  clearSession,
+  MANUAL,
+  nextBody,
+  openRun,
+  pinRecordOf,
+  undoSession,
+} from './rewrite-acts.ts'
+import {
+  createOutsideState,
+  createRewriteHost,
+  type OutsideState,
+  type RewriteHost,
+  SESSION,
+} from './rewrite-host.ts'
 
 export type Rewrite = 'full' | 'from' | 'up_to' | 'clear'
 
-export interface Rewritten {
+export interface RewriteSnapshot {
   /** The log as it was right after it. */
   readonly lines: readonly string[]
   /** The body of the request before it, and the records that were shown. */
@@ -25,13 +39,13 @@ export interface Rewritten {
   readonly shown: readonly string[]
 }
 
-export class Chain {
+export class RewriteChain {
   readonly store: MemoryStore = new Map()
-  readonly state: WorkState = workState()
+  readonly state: OutsideState = createOutsideState()
   readonly clock = createFakeClock()
   readonly ids = createCountingIds()
-  readonly host: WorkHost
-  readonly rewritten: Rewritten[] = []
+  readonly host: RewriteHost
+  readonly rewritten: RewriteSnapshot[] = []
   readonly pinned: string[] = []
   #prompts = 0
 
@@ -39,8 +53,8 @@ export class Chain {
     this.host = this.#hostOn(this.store)
   }
 
-  #hostOn(store: MemoryStore): WorkHost {
-    return workHost({
+  #hostOn(store: MemoryStore): RewriteHost {
+    return createRewriteHost({
       journal: createMemoryJournal(store),
       state: this.state,
       clock: this.clock,
@@ -55,11 +69,11 @@ export class Chain {
     for (let turn = 0; turn < 3; turn += 1) await this.#turn()
     if (number % 6 === 1) await this.#pin()
     const unanswered = `Unanswered ${number}:  "and\tthen"?\n`
-    await say(this.host, unanswered)
+    await appendUserMessage(this.host, unanswered)
     const before = await openSession(this.host.journal, SESSION)
     const { body } = await nextBody(this.host)
     const after = kind === 'clear' ? await this.#clear() : await this.#compact(kind)
-    this.rewritten.push({ lines: [...this.#lines()], body, shown: uuidsIn(before) })
+    this.rewritten.push({ lines: [...this.#lines()], body, shown: listUuids(before) })
     await this.#check(after, unanswered)
     if (kind !== 'clear') this.#checkCopies(after)
   }
@@ -75,7 +89,7 @@ export class Chain {
   async #turn(): Promise<void> {
     this.#prompts += 1
     const state = await openSession(this.host.journal, SESSION)
-    const end = await endOf(runTurn(state, { prompt: `Prompt ${this.#prompts}: read on.` }, this.host))
+    const end = await runToEnd(runTurn(state, { prompt: `Prompt ${this.#prompts}: read on.` }, this.host))
     expect(end).toMatchObject({ ok: true })
   }
 
@@ -84,23 +98,23 @@ export class Chain {
     const { session } = await openSession(this.host.journal, SESSION)
     const said = [...session.records].filter((record) => record.type === 'user').slice(-2)
     for (const record of said) {
-      await pinOnce(this.host, record.uuid ?? '')
+      await pinRecordOf(this.host, record.uuid ?? '')
       this.pinned.push(JSON.stringify(record))
     }
   }
 
   async #clear(): Promise<SessionState> {
-    await clearOnce(this.host)
+    await clearSession(this.host)
     return openSession(this.host.journal, SESSION)
   }
 
   async #compact(form: Exclude<Rewrite, 'clear'>): Promise<SessionState> {
-    const run: TurnRun = await opened(this.host)
+    const run: TurnRun = await openRun(this.host)
     const asked: CompactAsked =
       form === 'full'
         ? MANUAL
-        : { ...MANUAL, form, pivot: await uuidOfPrompt(this.host, `Prompt ${this.#prompts}:`) }
-    const end = await endOf(compact(run, this.host.room, asked))
+        : { ...MANUAL, form, pivot: await findPrompt(this.host, `Prompt ${this.#prompts}:`) }
+    const end = await runToEnd(compact(run, this.host.room, asked))
     expect(end).toMatchObject({ ok: true })
     return run.state
   }
@@ -109,7 +123,7 @@ export class Chain {
   async #check(state: SessionState, unanswered: string): Promise<void> {
     const { body, findings } = await nextBody(this.host)
     expect(findings).toEqual([])
-    expect(bodyOf(this.host, state).body).toBe(body)
+    expect(buildBody(this.host, state).body).toBe(body)
     const whole = [...state.view.entries].flatMap(({ record, cleared }) =>
       cleared ? [] : [JSON.stringify(record)],
     )
@@ -151,7 +165,7 @@ export class Chain {
   async undoEach(): Promise<void> {
     for (const { lines, body } of this.rewritten) {
       const host = this.#hostOn(new Map([[SESSION, { lines: [...lines], holder: null }]]))
-      expect(await undoOnce(host)).toMatchObject({ ok: true })
+      expect(await undoSession(host)).toMatchObject({ ok: true })
       expect(await nextBody(host)).toEqual({ body, findings: [] })
     }
   }
@@ -159,12 +173,12 @@ export class Chain {
   /** All of them, newest first: what was shown before each is shown again, with what was said since behind it. */
   async undoAll(): Promise<void> {
     for (const { shown } of this.rewritten.toReversed()) {
-      expect(await undoOnce(this.host)).toMatchObject({ ok: true })
+      expect(await undoSession(this.host)).toMatchObject({ ok: true })
       const state = await openSession(this.host.journal, SESSION)
-      expect(uuidsIn(state).slice(0, shown.length)).toEqual(shown)
+      expect(listUuids(state).slice(0, shown.length)).toEqual(shown)
       expect((await nextBody(this.host)).findings).toEqual([])
     }
-    expect(await undoOnce(this.host)).toMatchObject({ ok: false, reason: 'nothing-to-undo' })
+    expect(await undoSession(this.host)).toMatchObject({ ok: false, reason: 'nothing-to-undo' })
     const { view } = await openSession(this.host.journal, SESSION)
     const said = [...view.entries].filter(({ record }) =>
       JSON.stringify(record).includes('"content":"Prompt '),
@@ -174,6 +188,6 @@ export class Chain {
   }
 }
 
-function uuidsIn({ view }: SessionState): readonly string[] {
+function listUuids({ view }: SessionState): readonly string[] {
   return [...view.entries].map(({ record }) => record.uuid)
 }

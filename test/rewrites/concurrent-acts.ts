@@ -3,12 +3,20 @@ import fc from 'fast-check'
 import { type Session, user } from 'tidemark'
 import type { MemoryStore } from 'tidemark/testing'
 import { expect } from 'vitest'
-import { AT_ONCE, copyOf, type DeskGiven, linesOf, openWaiting, type Wait, waitsOf } from './scheduled.ts'
+import {
+  AT_ONCE,
+  copyStore,
+  createWait,
+  openScheduledSession,
+  readLines,
+  type ScheduledOptions,
+  type Wait,
+} from './scheduled-session.ts'
 
 /** What a summary cost is noted, whatever becomes of it; no model is shown that. */
 const SPENDING = new Set(['model_call', 'cache_loss'])
 
-export interface Crowd {
+export interface Interference {
   /** Words through the session itself, one after the other. */
   readonly own: number
   /** Words that another process writes. */
@@ -19,7 +27,7 @@ export interface Crowd {
   readonly patience: number | null
 }
 
-export const crowds: fc.Arbitrary<Crowd> = fc.record({
+export const interferences: fc.Arbitrary<Interference> = fc.record({
   own: fc.nat({ max: 3 }),
   others: fc.nat({ max: 2 }),
   pause: fc.nat({ max: 12 }),
@@ -27,9 +35,9 @@ export const crowds: fc.Arbitrary<Crowd> = fc.record({
 })
 
 /** Three turns, and words that nobody has answered. */
-export async function startedStore(): Promise<MemoryStore> {
+export async function createStartedStore(): Promise<MemoryStore> {
   const store: MemoryStore = new Map()
-  const session = await openWaiting({ store, wait: AT_ONCE, prefix: 'started' })
+  const session = await openScheduledSession({ store, wait: AT_ONCE, prefix: 'started' })
   for (let number = 1; number <= 3; number += 1)
     expect(await session.run(`Prompt ${number}: read on.`).outcome).toMatchObject({ ok: true })
   await session.append(user(UNANSWERED))
@@ -40,7 +48,7 @@ export async function startedStore(): Promise<MemoryStore> {
 const UNANSWERED = 'Not answered yet: and then?'
 
 /** How often what happened, over all runs: without these the laws would be proved on nothing. */
-export class Met {
+export class OutcomeCounts {
   readonly counts: Record<string, number> = {}
 
   meet(what: string): void {
@@ -48,11 +56,11 @@ export class Met {
   }
 }
 
-export interface Happening {
+export interface ConcurrencyCase {
   readonly started: MemoryStore
   readonly scheduler: fc.Scheduler
-  readonly crowd: Crowd
-  readonly met: Met
+  readonly crowd: Interference
+  readonly met: OutcomeCounts
 }
 
 interface Scene {
@@ -74,103 +82,107 @@ interface Line {
 type Act<End> = (session: Session, signal: AbortSignal) => Promise<End>
 
 /** The act, the words of both and the abort, all at once. */
-async function play<End>(
-  { started, scheduler, crowd }: Happening,
+async function playAll<End>(
+  { started, scheduler, crowd }: ConcurrencyCase,
   act: Act<End>,
-  spoken?: DeskGiven['spoken'],
+  spoken?: ScheduledOptions['spoken'],
 ): Promise<Scene & { readonly end: End }> {
-  const [store, wait] = [copyOf(started), waitsOf(scheduler)]
+  const [store, wait] = [copyStore(started), createWait(scheduler)]
   const more = spoken === undefined ? {} : { spoken }
-  const session = await scheduler.waitFor(openWaiting({ store, wait, prefix: 'one', ...more }))
-  const other = await openWaiting({ store, wait: AT_ONCE, prefix: 'other' })
+  const session = await scheduler.waitFor(openScheduledSession({ store, wait, prefix: 'one', ...more }))
+  const other = await openScheduledSession({ store, wait: AT_ONCE, prefix: 'other' })
   const caller = new AbortController()
-  const [mine, theirs] = [wordsOf('one', crowd.own), wordsOf('other', crowd.others)]
+  const [mine, theirs] = [buildMessages('one', crowd.own), buildMessages('other', crowd.others)]
   const [end] = await scheduler.waitFor(
     Promise.all([
       act(session, caller.signal),
-      speak(session, mine, () => pass(wait, crowd.pause)),
-      speak(other, theirs, () => pass(wait, crowd.pause)),
-      crowd.patience === null ? null : pass(wait, crowd.patience).then(() => caller.abort()),
+      appendAll(session, mine, () => waitSteps(wait, crowd.pause)),
+      appendAll(other, theirs, () => waitSteps(wait, crowd.pause)),
+      crowd.patience === null ? null : waitSteps(wait, crowd.patience).then(() => caller.abort()),
     ]),
   )
   // Another process may have written since this one last looked.
   await scheduler.waitFor(session.planCompaction())
-  expect(linesOf(store).slice(0, linesOf(started).length)).toEqual(linesOf(started))
-  const news = linesOf(store)
-    .slice(linesOf(started).length)
+  expect(readLines(store).slice(0, readLines(started).length)).toEqual(readLines(started))
+  const news = readLines(store)
+    .slice(readLines(started).length)
     .map((line): Line => JSON.parse(line))
     .filter(({ subtype = '' }) => !SPENDING.has(subtype))
   return { store, session, mine, theirs, news, end }
 }
 
-function wordsOf(who: string, count: number): readonly string[] {
+function buildMessages(who: string, count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `${who} says "${index}" meanwhile.`)
 }
 
-async function speak(session: Session, words: readonly string[], pause: () => Promise<void>): Promise<void> {
+async function appendAll(
+  session: Session,
+  words: readonly string[],
+  pause: () => Promise<void>,
+): Promise<void> {
   for (const text of words) {
     await pause()
     await session.append(user(text))
   }
 }
 
-async function pass(wait: Wait, count: number): Promise<void> {
+async function waitSteps(wait: Wait, count: number): Promise<void> {
   for (let waited = 0; waited <= count; waited += 1) await wait('time')
 }
 
 /** A compaction: called off it leaves log and request as they were; words stand behind the summary. */
-export async function compactionMeanwhile(happening: Happening): Promise<void> {
-  const scene = await play(happening, (session, signal) => session.compact({ signal }))
+export async function checkCompaction(happening: ConcurrencyCase): Promise<void> {
+  const scene = await playAll(happening, (session, signal) => session.compact({ signal }))
   const { store, session, mine, theirs, news, end } = scene
-  const messages = JSON.stringify((await reopened(store)).messages())
+  const messages = JSON.stringify((await reopen(store)).messages())
   expect(JSON.stringify(session.messages())).toBe(messages)
   for (const words of [mine, theirs]) expectOnceInOrder(messages, words)
   if (end.ok) {
     for (const text of [UNANSWERED, ...mine, ...theirs])
-      expect(placeOf(messages, text)).toBeGreaterThan(messages.indexOf('Summary:'))
+      expect(findText(messages, text)).toBeGreaterThan(messages.indexOf('Summary:'))
   } else {
     expect(news.map(({ type }) => type)).toEqual([...mine, ...theirs].map(() => 'user'))
-    expect(messages).toBe(await messagesWith(happening.started, news.map(textOf)))
+    expect(messages).toBe(await messagesWith(happening.started, news.map(readText)))
   }
   const boundary = news.findIndex(({ subtype }) => subtype === 'compact_boundary')
   happening.met.meet(end.ok ? (boundary > 0 ? 'committed behind words' : 'committed') : end.reason)
-  expect(await (await reopened(store)).next()).toMatchObject({ ok: true })
+  expect(await (await reopen(store)).next()).toMatchObject({ ok: true })
 }
 
 /**
  * A turn whose first request is refused as too long, so that it compacts and asks again. However it ends, no word is
  * lost, and the next turn goes through.
  */
-export async function turnMeanwhile(happening: Happening): Promise<void> {
+export async function checkTurn(happening: ConcurrencyCase): Promise<void> {
   const prompt = 'Prompt 4: read on.'
   const act: Act<string> = async (session, signal) => {
     const end = await session.run(prompt, { signal }).outcome
     return end.ok ? 'ok' : end.reason
   }
-  const scene = await play(happening, act, async function* (events, call) {
+  const scene = await playAll(happening, act, async function* (events, call) {
     if (call > 0) yield* events
     else yield { type: 'reply-failed', failure: OVERFLOW, reply: null }
   })
   const { store, session, mine, theirs, news, end } = scene
   const said = news
     .filter(({ type, isCompactSummary }) => type === 'user' && isCompactSummary !== true)
-    .map(textOf)
+    .map(readText)
   for (const words of [mine, theirs, end === 'conflict' ? [] : [prompt]].filter((words) => words.length > 0))
     if (end !== 'aborted' || words[0] !== prompt)
       expect(said.filter((text) => words.includes(text))).toEqual(words)
-  expect(JSON.stringify((await reopened(store)).messages())).toBe(JSON.stringify(session.messages()))
+  expect(JSON.stringify((await reopen(store)).messages())).toBe(JSON.stringify(session.messages()))
   const compacted = news.some(({ subtype }) => subtype === 'compact_boundary')
   happening.met.meet(`${end}${compacted ? ', compacted' : ''}`)
-  const later = await reopened(store)
+  const later = await reopen(store)
   expect(await later.run('And now?').outcome).toMatchObject({ ok: true })
   const messages = JSON.stringify(later.messages())
   expect(
-    [UNANSWERED, ...said.filter((text) => text !== '')].filter((text) => placeOf(messages, text) === -1),
+    [UNANSWERED, ...said.filter((text) => text !== '')].filter((text) => findText(messages, text) === -1),
   ).toEqual([])
 }
 
 /** A summary is prepared while a turn goes on, and committed behind it: what the turn said stands behind the summary. */
-export async function preparedMeanwhile(happening: Happening): Promise<void> {
+export async function checkPreparedDraft(happening: ConcurrencyCase): Promise<void> {
   const prompt = 'Prompt 4: read on.'
   const act: Act<string> = async (session, signal) => {
     const plan = await session.planCompaction()
@@ -182,8 +194,8 @@ export async function preparedMeanwhile(happening: Happening): Promise<void> {
     const end = draft.ok ? await session.commit(draft, { signal }) : draft
     return end.ok ? 'committed' : end.reason
   }
-  const { store, session, mine, theirs, news, end } = await play(happening, act)
-  const later = await reopened(store)
+  const { store, session, mine, theirs, news, end } = await playAll(happening, act)
+  const later = await reopen(store)
   const messages = JSON.stringify(later.messages())
   expect(JSON.stringify(session.messages())).toBe(messages)
   for (const words of [mine, theirs]) expectOnceInOrder(messages, words)
@@ -191,7 +203,7 @@ export async function preparedMeanwhile(happening: Happening): Promise<void> {
   happening.met.meet(`${end}${turned ? ' behind a turn' : ''}`)
   if (end === 'committed')
     for (const { text } of shownTexts(news))
-      expect(placeOf(messages, text)).toBeGreaterThan(messages.indexOf('Summary:'))
+      expect(findText(messages, text)).toBeGreaterThan(messages.indexOf('Summary:'))
   expect(await later.run('And now?').outcome).toMatchObject({ ok: true })
 }
 
@@ -199,35 +211,35 @@ export async function preparedMeanwhile(happening: Happening): Promise<void> {
 function shownTexts(news: readonly Line[]): readonly { readonly text: string }[] {
   return news
     .filter(({ type, isCompactSummary }) => type === 'user' && isCompactSummary !== true)
-    .map((line) => ({ text: textOf(line) }))
+    .map((line) => ({ text: readText(line) }))
     .filter(({ text }) => text !== '')
 }
 
 const OVERFLOW = { kind: 'overflow', retryable: false, message: 'prompt is too long' } as const
 
-function textOf({ message }: Line): string {
+function readText({ message }: Line): string {
   return typeof message?.content === 'string' ? message.content : ''
 }
 
-function placeOf(messages: string, text: string): number {
+function findText(messages: string, text: string): number {
   return messages.indexOf(JSON.stringify(text).slice(1, -1))
 }
 
 function expectOnceInOrder(messages: string, texts: readonly string[]): void {
   const counts = texts.map((text) => messages.split(JSON.stringify(text).slice(1, -1)).length - 1)
   expect(counts).toEqual(texts.map(() => 1))
-  const places = texts.map((text) => placeOf(messages, text))
+  const places = texts.map((text) => findText(messages, text))
   expect(places).toEqual(places.toSorted((one, other) => one - other))
 }
 
 /** The messages if nothing had been done but that this was said. */
 async function messagesWith(started: MemoryStore, said: readonly string[]): Promise<string> {
-  const session = await openWaiting({ store: copyOf(started), wait: AT_ONCE, prefix: 'control' })
+  const session = await openScheduledSession({ store: copyStore(started), wait: AT_ONCE, prefix: 'control' })
   for (const text of said) await session.append(user(text))
   return JSON.stringify(session.messages())
 }
 
 /** By somebody who has only the log. */
-async function reopened(store: MemoryStore): Promise<Session> {
-  return openWaiting({ store: copyOf(store), wait: AT_ONCE, prefix: 'later' })
+async function reopen(store: MemoryStore): Promise<Session> {
+  return openScheduledSession({ store: copyStore(store), wait: AT_ONCE, prefix: 'later' })
 }

@@ -7,18 +7,18 @@ const [home = '', session = '', storyFile = ''] = process.argv.slice(2)
 const units: NewRecord[][] = JSON.parse(readFileSync(storyFile, 'utf8'))
 
 /** Writes synchronously, so that no line is lost when the process is killed. */
-function say(line: string): void {
+function print(line: string): void {
   writeSync(1, `${line}\n`)
 }
 
-async function appendSaying(after: number, records: readonly NewRecord[]): Promise<void> {
-  say(`tried ${after + records.length}`)
+async function appendAndPrint(after: number, records: readonly NewRecord[]): Promise<void> {
+  print(`tried ${after + records.length}`)
   const outcome = await journal.append(session, after, records)
-  say(outcome.ok ? `acknowledged ${outcome.position}` : `refused ${JSON.stringify(outcome)}`)
+  print(outcome.ok ? `acknowledged ${outcome.position}` : `refused ${JSON.stringify(outcome)}`)
   if (!outcome.ok) process.exit(3)
 }
 
-function below(count: number): number {
+function randomBelow(count: number): number {
   return Math.floor(Math.random() * count)
 }
 
@@ -35,14 +35,14 @@ function unitsFrom(position: number): NewRecord[][] {
 const journal = createFileJournal({ home })
 let { position } = await journal.read(session, () => {})
 const left = unitsFrom(position)
-say(`ready ${position}`)
+print(`ready ${position}`)
 while (left.length > 0) {
-  const appends = Array.from({ length: 1 + below(3) }, () => {
-    const records = left.splice(0, 1 + below(4)).flat()
+  const appends = Array.from({ length: 1 + randomBelow(3) }, () => {
+    const records = left.splice(0, 1 + randomBelow(4)).flat()
     const after = position
     position += records.length
-    return appendSaying(after, records)
+    return appendAndPrint(after, records)
   })
   await Promise.all(appends)
 }
-say('finished')
+print('finished')

@@ -3,7 +3,8 @@ import { type Script, withSummaries } from '@tidemark/simulator'
 import { prose } from '@tidemark/simulator/internal'
 import { assistant, type CompactOptions, type Said, toolResult, user } from 'tidemark'
 import { expect } from 'vitest'
-import { pictureOf, type Stage, setStage } from './summary-stage.ts'
+import { openTestSession, type TestSession } from '../support/test-tidemark.ts'
+import { takeSnapshot } from './session-size.ts'
 
 /** Said, met and touched in the first round only. */
 export const PLANTED = {
@@ -42,12 +43,12 @@ export interface ChainOptions {
 
 const answers: Script = () => ({ blocks: [{ type: 'text', text: 'That is done.' }] })
 
-export async function compactAgainAndAgain(options: ChainOptions): Promise<ChainEnd> {
+export async function compactRepeatedly(options: ChainOptions): Promise<ChainEnd> {
   const { rounds, window, summary, promptTokens = 0 } = options
-  const stage = await setStage({ script: withSummaries(answers, summary), window })
-  const end = newEnd()
+  const stage = await openTestSession({ script: withSummaries(answers, summary), window })
+  const end = createEnd()
   for (let round = 1; round <= rounds; round += 1) {
-    const { prompts, talk } = roundOf(round, window, promptTokens)
+    const { prompts, talk } = buildRound(round, window, promptTokens)
     await stage.session.append(...talk)
     const last = `Round ${round} ends here: write down step ${round * 7}.`
     expect(await stage.session.run(last).outcome).toMatchObject({ ok: true })
@@ -56,19 +57,19 @@ export async function compactAgainAndAgain(options: ChainOptions): Promise<Chain
     if (!committed.ok) throw new Error(`round ${round}: ${committed.message}`)
     end.sizes.push(committed.compaction.tokensAfter)
     end.summarizers.push(committed.compaction.summarizer)
-    end.summaries.push(summariesIn(stage).at(-1) ?? '')
+    end.summaries.push(listSummaries(stage).at(-1) ?? '')
   }
   checkNothingInvented(stage, end.summaries)
-  return { ...end, lost: lostIn(stage), target: stage.session.contextRemaining().lines?.target ?? 0 }
+  return { ...end, lost: listLost(stage), target: stage.session.contextRemaining().lines?.target ?? 0 }
 }
 
 /** By receipts, those of compactions that happened by themselves included. */
-function lostIn({ events }: Stage): ReadonlySet<string> {
+function listLost({ events }: TestSession): ReadonlySet<string> {
   const receipts = events.flatMap((event) => (event.type === 'compact' ? [event.compaction.receipt] : []))
   return new Set(receipts.flatMap(({ lost }) => lost.userMessages.map(({ text }) => text)))
 }
 
-function newEnd() {
+function createEnd() {
   const texts = (): string[] => []
   const sizes: number[] = []
   return { sizes, summaries: texts(), summarizers: texts(), said: texts() }
@@ -79,29 +80,31 @@ interface Round {
   readonly talk: readonly Said[]
 }
 
-function roundOf(round: number, window: number, promptTokens: number): Round {
+function buildRound(round: number, window: number, promptTokens: number): Round {
   const long = round === 3 ? [`A long story: ${prose('story', 1_200)} That is all of it.`] : []
   const planted = round === 1 ? [PLANTED.rule] : []
   const more = promptTokens === 0 ? '' : ` ${prose(`prompt/${round}`, promptTokens)}`
   const prompts = [`Round ${round}: mend module-${round}, please.${more}`, ...planted, ...long]
   const told = round === 2 ? [`The key of the service is ${SECRETS[0]}, the token ${SECRETS[1]}.`] : []
-  return { prompts, talk: [...[...prompts, ...told].map((text) => user(text)), ...work(round, window)] }
+  return { prompts, talk: [...[...prompts, ...told].map((text) => user(text)), ...buildWork(round, window)] }
 }
 
-function work(round: number, window: number): readonly Said[] {
+function buildWork(round: number, window: number): readonly Said[] {
   const file = round === 1 ? PLANTED.file : `src/module-${round}/part.ts`
   const words = Math.ceil(window / 30)
   const secret = SECRETS[round % SECRETS.length]
   return [
-    call(round, 'a', 'Read', { file_path: file }),
+    buildCall(round, 'a', 'Read', { file_path: file }),
     toolResult(`toolu_${round}a`, `const key = '${secret}'\n${prose(`read/${round}`, words)}`),
-    call(round, 'b', 'Edit', {
+    buildCall(round, 'b', 'Edit', {
       file_path: file,
       old_string: `was ${round}`,
       new_string: `is ${round} '${secret}'`,
     }),
     toolResult(`toolu_${round}b`, 'The file was changed.'),
-    call(round, 'c', 'Bash', { command: round === 1 ? 'npm run planted' : `npm test -- module-${round}` }),
+    buildCall(round, 'c', 'Bash', {
+      command: round === 1 ? 'npm run planted' : `npm test -- module-${round}`,
+    }),
     round === 1
       ? toolResult(`toolu_${round}c`, `with ${SECRETS[2]}\n${PLANTED.error}`, { isError: true })
       : toolResult(`toolu_${round}c`, `ok ${round}\n${prose(`run/${round}`, words)}`),
@@ -109,7 +112,7 @@ function work(round: number, window: number): readonly Said[] {
   ]
 }
 
-function call(round: number, part: string, name: string, input: object): Said {
+function buildCall(round: number, part: string, name: string, input: object): Said {
   return assistant({
     content: [
       { type: 'text', text: `Step ${part} of ${round}.` },
@@ -118,8 +121,8 @@ function call(round: number, part: string, name: string, input: object): Said {
   })
 }
 
-function summariesIn(stage: Stage): readonly string[] {
-  return pictureOf(stage).log.flatMap((line) => {
+function listSummaries(stage: TestSession): readonly string[] {
+  return takeSnapshot(stage).log.flatMap((line) => {
     const record = JSON.parse(line)
     return record.isCompactSummary === true ? [textOf(record.message.content)] : []
   })
@@ -134,10 +137,10 @@ const PATH = /\b(?:src|test|lib)\/[\w./-]*\w/g
 const QUOTED = /“([^”]{12,})”/g
 
 /** Each path and each quoted sentence of a summary was said, in so many words, by somebody else. */
-function checkNothingInvented(stage: Stage, summaries: readonly string[]): void {
-  const told = pictureOf(stage)
+function checkNothingInvented(stage: TestSession, summaries: readonly string[]): void {
+  const told = takeSnapshot(stage)
     .log.filter((line) => JSON.parse(line).isCompactSummary !== true)
-    .flatMap((line) => textsIn(JSON.parse(line)))
+    .flatMap((line) => listTexts(JSON.parse(line)))
     .join('\n')
   const paths = new Set(summaries.flatMap((text) => text.match(PATH) ?? []))
   expect(paths.size).toBeGreaterThan(10)
@@ -146,7 +149,43 @@ function checkNothingInvented(stage: Stage, summaries: readonly string[]): void 
   expect(quotes.filter((quote) => !told.includes(quote.replace(/…$/, '')))).toEqual([])
 }
 
-function textsIn(value: unknown): readonly string[] {
+function listTexts(value: unknown): readonly string[] {
   if (typeof value === 'string') return [value]
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(listTexts) : []
+}
+
+// What holds of twenty compactions in a chain, whoever writes the summaries.
+
+export const ROUNDS = 20
+
+/** What the person said and a summary does not have: all of a message, or both ends of a long one. */
+function missingFrom(summary: string, said: readonly string[]): readonly string[] {
+  return said.filter((text) => {
+    const parts = text.length > 4_000 ? [text.slice(0, 500), text.slice(-500)] : [text]
+    return !parts.every((part) => summary.includes(part))
+  })
+}
+
+/** It stays small, everything that must last is there to the end, and no secret is anywhere. */
+export function expectLasting({ sizes, summaries, said, target }: ChainEnd): void {
+  expect([sizes.length, summaries.length]).toEqual([ROUNDS, ROUNDS])
+  expect(sizes.filter((size) => size > target)).toEqual([])
+  const last = summaries.at(-1) ?? ''
+  expect(missingFrom(last, said)).toEqual([])
+  expect(Object.values(PLANTED).filter((text) => !last.includes(text))).toEqual([])
+  expect(last).toContain('changed since: module-15/part.ts, module-16/part.ts')
+  expect(last).toContain('The key of the service is [redacted')
+  const all = summaries.join('\n')
+  expect(SECRETS.filter((secret) => all.includes(secret))).toEqual([])
+}
+
+/** More words of the person's than there is room for: it stays bounded, and the receipts name what went. */
+export async function expectBounded(options: Omit<ChainOptions, 'rounds' | 'promptTokens'>): Promise<void> {
+  const end = await compactRepeatedly({ ...options, rounds: ROUNDS, promptTokens: 900 })
+  const { sizes, summaries, said, lost, target } = end
+  expect(Math.max(...sizes)).toBeLessThan(target * 1.25)
+  const missing = missingFrom(summaries.at(-1) ?? '', said)
+  expect(missing.length).toBeGreaterThan(0)
+  expect(missing.filter((text) => !lost.has(text))).toEqual([])
+  expect(missing).not.toContain(said.at(-1))
 }

@@ -3,30 +3,30 @@ import { writeSync } from 'node:fs'
 import { openSession } from '@tidemark/core'
 import { createFakeClock } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
-import { clearOnce, compactOnce, promptOnce, undoOnce } from './session-work.ts'
-import { SESSION, workHost } from './work-host.ts'
+import { clearSession, compactSession, promptSession, undoSession } from './rewrite-acts.ts'
+import { createRewriteHost, SESSION } from './rewrite-host.ts'
 
 const [home = '', start = '0'] = process.argv.slice(2)
 const journal = createFileJournal({ home })
-const host = workHost({ journal, clock: createFakeClock(Number(start)) })
+const host = createRewriteHost({ journal, clock: createFakeClock(Number(start)) })
 
 /** At once, so that nothing said is lost with the process. */
-function say(line: string): void {
+function print(line: string): void {
   writeSync(1, `${line}\n`)
 }
 
 const ACTS = [
-  () => compactOnce(host),
-  () => promptOnce(host, 'Read on.'),
-  () => promptOnce(host, 'And on.'),
-  () => clearOnce(host).catch(() => null),
-  () => undoOnce(host),
-  () => promptOnce(host, 'Once more.'),
+  () => compactSession(host),
+  () => promptSession(host, 'Read on.'),
+  () => promptSession(host, 'And on.'),
+  () => clearSession(host).catch(() => null),
+  () => undoSession(host),
+  () => promptSession(host, 'Once more.'),
 ]
 
-say('ready')
+print('ready')
 for (let number = 0; ; number += 1) {
   await ACTS[number % ACTS.length]?.()
   const { position, view } = await openSession(journal, SESSION)
-  say(`done ${position} ${view.acts.length}`)
+  print(`done ${position} ${view.acts.length}`)
 }

@@ -1,27 +1,26 @@
 /** Twenty compactions in a chain: nothing that must last fades, nothing is made up, and it stays small. */
 import { createSummariser } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { expectBounded, expectLasting, ROUNDS } from './chain-laws.ts'
-import { compactAgainAndAgain } from './long-chain.ts'
+import { compactRepeatedly, expectBounded, expectLasting, ROUNDS } from './repeated-compactions.ts'
 
 const window = 32_000
 
 describe('twenty compactions in a chain', () => {
   it('without a model', async () => {
-    const end = await compactAgainAndAgain({ rounds: ROUNDS, window, compact: { summarizer: 'local' } })
+    const end = await compactRepeatedly({ rounds: ROUNDS, window, compact: { summarizer: 'local' } })
     expect(new Set(end.summarizers)).toEqual(new Set(['local']))
     expectLasting(end)
   })
 
   it('by a model that sums up well', async () => {
-    const end = await compactAgainAndAgain({ rounds: ROUNDS, window, compact: {} })
+    const end = await compactRepeatedly({ rounds: ROUNDS, window, compact: {} })
     expect(new Set(end.summarizers)).toEqual(new Set(['model']))
     expectLasting(end)
   })
 
   it('by a model that forgets what the person said, the files and the errors', async () => {
     const summary = createSummariser({ forget: ['cents', 'tide-gate', 'E4711', /mend module/] })
-    expectLasting(await compactAgainAndAgain({ rounds: ROUNDS, window, compact: {}, summary }))
+    expectLasting(await compactRepeatedly({ rounds: ROUNDS, window, compact: {}, summary }))
   })
 
   it.each([

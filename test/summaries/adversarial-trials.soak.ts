@@ -1,6 +1,6 @@
 /** Every summariser that answers wrong, every way a compaction comes about, every window. */
 import { expect, it } from 'vitest'
-import { trials, tryOut, WINDOWS } from './adversarial.ts'
+import { runTrial, trials, WINDOWS } from './adversarial-trials.ts'
 
 it.each(['last', 'never'] as const)(
   'the whole product, with the summary that needs no model %s',
@@ -8,7 +8,7 @@ it.each(['last', 'never'] as const)(
     const counts: Record<string, number> = {}
     const most = { calls: 0, filled: 0 }
     for (const trial of trials(() => WINDOWS, local)) {
-      const { summarizer, calls, filled } = await tryOut(trial).catch((error: unknown) => {
+      const { summarizer, calls, filled } = await runTrial(trial).catch((error: unknown) => {
         throw new Error(`${trial.adversary}, ${trial.trigger}, ${trial.window}`, { cause: error })
       })
       counts[summarizer] = (counts[summarizer] ?? 0) + 1

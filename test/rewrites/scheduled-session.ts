@@ -12,19 +12,25 @@ import {
 import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
 import type fc from 'fast-check'
 import { createTidemark, type ModelChoice, type Session } from 'tidemark'
-import type { MemoryStore } from 'tidemark/testing'
-import { unlockedJournal } from './shared-journal.ts'
-import { carriersOf, fileText, SESSION, WINDOW, workingModel, workState } from './work-host.ts'
+import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
+import {
+  createCarriers,
+  createOutsideState,
+  createReadingModel,
+  fileText,
+  SESSION,
+  WINDOW,
+} from './rewrite-host.ts'
 
 export type Wait = (label: string) => Promise<void>
 
-export function waitsOf(scheduler: fc.Scheduler): Wait {
+export function createWait(scheduler: fc.Scheduler): Wait {
   return (label) => scheduler.schedule(Promise.resolve(), label).then(() => {})
 }
 
 export const AT_ONCE: Wait = () => Promise.resolve()
 
-export interface DeskGiven {
+export interface ScheduledOptions {
   readonly store: MemoryStore
   readonly wait: Wait
   readonly prefix: string
@@ -32,16 +38,16 @@ export interface DeskGiven {
   readonly spoken?: (events: AsyncIterable<ReplyEvent>, call: number) => AsyncIterable<ReplyEvent>
 }
 
-export async function openWaiting(given: DeskGiven): Promise<Session> {
+export async function openScheduledSession(given: ScheduledOptions): Promise<Session> {
   const { store, wait, prefix } = given
-  const ids = prefixed(prefix)
+  const ids = createPrefixedIds(prefix)
   const tide = createTidemark({
-    model: choiceOf(waitingModel(workingModel(ids), given)),
-    journal: waitingJournal(unlockedJournal(store), wait),
+    model: createModelChoice(waitingModel(createReadingModel(ids), given)),
+    journal: waitingJournal(createUnlockedJournal(store), wait),
     blobs: null,
     env: {},
     system: 'Work with care.',
-    carriers: carriersOf(workState()).map((carrier) => waitingCarrier(carrier, wait)),
+    carriers: createCarriers(createOutsideState()).map((carrier) => waitingCarrier(carrier, wait)),
     hooks: waitingHooks(wait),
     clock: createFakeClock(),
     ids,
@@ -58,12 +64,12 @@ export async function openWaiting(given: DeskGiven): Promise<Session> {
   })
 }
 
-function prefixed(prefix: string): Ids {
+function createPrefixedIds(prefix: string): Ids {
   const ids = createCountingIds()
   return { next: (kind) => `${prefix}-${ids.next(kind)}` }
 }
 
-function choiceOf(model: Model): ModelChoice {
+function createModelChoice(model: Model): ModelChoice {
   return {
     id: 'model-a',
     profile: createProfile({ window: WINDOW.window, maxOutput: WINDOW.maxOutput }),
@@ -92,7 +98,7 @@ function waitingJournal(journal: Journal, wait: Wait): Journal {
   }
 }
 
-function waitingModel(model: Model, { wait, spoken = (events) => events }: DeskGiven): Model {
+function waitingModel(model: Model, { wait, spoken = (events) => events }: ScheduledOptions): Model {
   let calls = 0
   return {
     async *stream(call, signal) {
@@ -138,10 +144,25 @@ function waitingHooks(wait: Wait): CompactHooks {
 }
 
 /** A store with what another has now. */
-export function copyOf(store: MemoryStore): MemoryStore {
+export function copyStore(store: MemoryStore): MemoryStore {
   return new Map([...store].map(([id, { lines }]) => [id, { lines: [...lines], holder: null }]))
 }
 
-export function linesOf(store: MemoryStore): readonly string[] {
+export function readLines(store: MemoryStore): readonly string[] {
   return store.get(SESSION)?.lines ?? []
+}
+
+// A store that nobody can lock: what is written goes by position alone.
+
+/** Lets go of the session after every append, so that only compare-and-swap stands between writers. */
+export function createUnlockedJournal(store: MemoryStore): Journal {
+  const journal = createMemoryJournal(store)
+  return {
+    ...journal,
+    append: async (session, after, records) => {
+      const outcome = await journal.append(session, after, records)
+      await journal.release(session)
+      return outcome
+    },
+  }
 }

@@ -3,20 +3,20 @@ import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  compactionMeanwhile,
-  crowds,
-  Met,
-  preparedMeanwhile,
-  startedStore,
-  turnMeanwhile,
-} from './meanwhile.ts'
+  checkCompaction,
+  checkPreparedDraft,
+  checkTurn,
+  createStartedStore,
+  interferences,
+  OutcomeCounts,
+} from './concurrent-acts.ts'
 
 describe('at any wait, in any order', () => {
   it('a compaction that is called off leaves log and request as they were, and words stand behind the summary, in order and verbatim', async () => {
-    const [started, met] = [await startedStore(), new Met()]
+    const [started, met] = [await createStartedStore(), new OutcomeCounts()]
     await fc.assert(
-      fc.asyncProperty(fc.scheduler(), crowds, (scheduler, crowd) =>
-        compactionMeanwhile({ started, scheduler, crowd, met }),
+      fc.asyncProperty(fc.scheduler(), interferences, (scheduler, crowd) =>
+        checkCompaction({ started, scheduler, crowd, met }),
       ),
       { numRuns: runs(60, 30) },
     )
@@ -25,20 +25,20 @@ describe('at any wait, in any order', () => {
   })
 
   it('a turn that compacts on its way loses no word, however it ends', async () => {
-    const [started, met] = [await startedStore(), new Met()]
+    const [started, met] = [await createStartedStore(), new OutcomeCounts()]
     await fc.assert(
-      fc.asyncProperty(fc.scheduler(), crowds, (scheduler, crowd) =>
-        turnMeanwhile({ started, scheduler, crowd, met }),
+      fc.asyncProperty(fc.scheduler(), interferences, (scheduler, crowd) =>
+        checkTurn({ started, scheduler, crowd, met }),
       ),
       { numRuns: runs(60, 30) },
     )
     for (const what of ['ok, compacted', 'aborted']) expect(met.counts[what], what).toBeGreaterThan(0)
   })
   it('a summary that is prepared while a turn goes on is committed with the turn behind it, or not at all', async () => {
-    const [started, met] = [await startedStore(), new Met()]
+    const [started, met] = [await createStartedStore(), new OutcomeCounts()]
     await fc.assert(
-      fc.asyncProperty(fc.scheduler(), crowds, (scheduler, crowd) =>
-        preparedMeanwhile({ started, scheduler, crowd, met }),
+      fc.asyncProperty(fc.scheduler(), interferences, (scheduler, crowd) =>
+        checkPreparedDraft({ started, scheduler, crowd, met }),
       ),
       { numRuns: runs(40, 20) },
     )

@@ -7,10 +7,10 @@ import type { NewRecord } from '@tidemark/core'
 import { readAll, sampleRecord } from '@tidemark/core/testing'
 import { expect } from 'vitest'
 import { createFileJournal } from '../src/storage/file-journal.ts'
-import { type Child, startChild } from './child.ts'
+import { type Child, startChild } from './child-process.ts'
 import { findRequestProblems, generateUnits, withoutStamps } from './generated-units.ts'
 
-export interface Killings {
+export interface KillCounts {
   readonly kills: number
   /** Kills that left damage in the log. */
   readonly damaged: number
@@ -22,13 +22,13 @@ export interface Killings {
 
 const KILLS_A_SESSION = 10
 
-export async function killWriters(kills: number): Promise<Killings> {
+export async function killWriters(kills: number): Promise<KillCounts> {
   const home = await mkdtemp(join(tmpdir(), 'tidemark-kill-'))
   const totals = { kills: 0, damaged: 0, interrupted: 0, acknowledged: 0 }
   try {
     for (let number = 0; totals.kills < kills; number += 1) {
       const turns = Math.min(KILLS_A_SESSION, kills - totals.kills)
-      await killOnOneSession(await newScene(home, number), turns, totals)
+      await killOnOneSession(await createScene(home, number), turns, totals)
     }
   } finally {
     await rm(home, { recursive: true, force: true })
@@ -36,7 +36,7 @@ export async function killWriters(kills: number): Promise<Killings> {
   return totals
 }
 
-async function newScene(home: string, number: number): Promise<Scene> {
+async function createScene(home: string, number: number): Promise<Scene> {
   const storyFile = join(home, 'story.json')
   const units = generateUnits(number, 12_000)
   await writeFile(storyFile, JSON.stringify(units))
@@ -45,8 +45,8 @@ async function newScene(home: string, number: number): Promise<Scene> {
 
 async function killOnOneSession(scene: Scene, turns: number, totals: Totals): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) {
-    const child = startChild('./kill-writer.ts', scene.home, scene.session, scene.storyFile)
-    await killSometime(child)
+    const child = startChild('./writer-process.ts', scene.home, scene.session, scene.storyFile)
+    await killAtRandomTime(child)
     if ((await child.ended) !== 'SIGKILL') break
     const before = scene.safe
     const { interrupted, damaged } = await checkRemains(scene, child)
@@ -55,10 +55,10 @@ async function killOnOneSession(scene: Scene, turns: number, totals: Totals): Pr
     totals.damaged += damaged ? 1 : 0
     totals.acknowledged += scene.safe - before
   }
-  await checkGoesOn(scene)
+  await expectGoesOn(scene)
 }
 
-type Totals = { -readonly [Key in keyof Killings]: Killings[Key] }
+type Totals = { -readonly [Key in keyof KillCounts]: KillCounts[Key] }
 
 interface Scene {
   readonly home: string
@@ -72,7 +72,7 @@ interface Scene {
 }
 
 /** Mostly while it appends; sometimes while it starts and takes over the lock of the previous process. */
-async function killSometime(child: Child): Promise<void> {
+async function killAtRandomTime(child: Child): Promise<void> {
   if (Math.random() < 0.8) {
     await child.heard('ready')
     await wait(Math.random() * 40)
@@ -98,7 +98,7 @@ async function checkRemains(
 }
 
 /** The lock of the last killed process is taken over, and the session can be appended to. */
-async function checkGoesOn({ home, session }: Scene): Promise<void> {
+async function expectGoesOn({ home, session }: Scene): Promise<void> {
   const journal = createFileJournal({ home })
   const { position } = await readAll(journal, session)
   expect(await journal.append(session, position, [sampleRecord('last')])).toMatchObject({ ok: true })

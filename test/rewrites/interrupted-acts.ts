@@ -11,26 +11,33 @@ import {
   type SurvivingWrites,
 } from '../../packages/tidemark/src/testing/crash-file-system.ts'
 import { createFakeMachine, type FakeMachine } from '../../packages/tidemark/src/testing/fake-machine.ts'
-import { compactOnce, nextBody, promptOnce, undoOnce } from './session-work.ts'
-import { actHost, type CutAct, replay, type StartedSession, say, startedSession } from './started-sessions.ts'
-import { SESSION, type WorkHost } from './work-host.ts'
+import {
+  appendUserMessage,
+  createActHost,
+  createStartedSession,
+  type InterruptibleAct,
+  replay,
+  type StartedSession,
+} from './interruptible-acts.ts'
+import { compactSession, nextBody, promptSession, undoSession } from './rewrite-acts.ts'
+import { type RewriteHost, SESSION } from './rewrite-host.ts'
 
 /** What the disk happens to have that nobody synced; null: only the process ends. */
 type Ending = SurvivingWrites | null
 
 /** `share` of the bytes of each write, and its name. */
-export function keeping(share: number): SurvivingWrites {
+export function keepShare(share: number): SurvivingWrites {
   return { write: ({ bytes }) => Math.floor(bytes.length * share), name: () => share > 0 }
 }
 
-export interface CutCounts {
+export interface InterruptCounts {
   before: number
   after: number
   /** Cuts that left something to set aside. */
   damaged: number
 }
 
-export interface CutOptions {
+export interface InterruptOptions {
   readonly endings: readonly Ending[]
   /** Most bytes the system takes at a time. */
   readonly mostBytes: number
@@ -38,38 +45,44 @@ export interface CutOptions {
   readonly goesOnEvery: number
 }
 
-export async function cutEverywhere(
-  one: CutAct,
-  { endings, mostBytes, goesOnEvery }: CutOptions,
-): Promise<CutCounts> {
-  const started = await startedSession(one)
-  const whole = await cut({ one, started, operations: Number.POSITIVE_INFINITY, mostBytes, ending: null })
+export async function interruptEverywhere(
+  one: InterruptibleAct,
+  { endings, mostBytes, goesOnEvery }: InterruptOptions,
+): Promise<InterruptCounts> {
+  const started = await createStartedSession(one)
+  const whole = await interruptAct({
+    one,
+    started,
+    operations: Number.POSITIVE_INFINITY,
+    mostBytes,
+    ending: null,
+  })
   const outcomes: Outcomes = {
-    before: await stateOf(started.records, actHost(one, started, createMemoryJournal()), started),
-    after: await stateOf(whole.records, whole.host, started),
+    before: await readState(started.records, createActHost(one, started, createMemoryJournal()), started),
+    after: await readState(whole.records, whole.host, started),
   }
   expect(outcomes.after).not.toEqual(outcomes.before)
   const counts = { before: 0, after: 0, damaged: 0 }
   for (let operations = 0; operations <= whole.operations; operations += 1) {
     for (const ending of endings) {
-      const left = await cut({ one, started, operations, mostBytes, ending })
-      const isFirst = judge(left, await seenIn(left), { outcomes, counts })
-      if (isFirst || (counts.before + counts.after) % goesOnEvery === 0) await goesOn(left.host)
+      const left = await interruptAct({ one, started, operations, mostBytes, ending })
+      const isFirst = checkRemains(left, await readSeen(left), { outcomes, counts })
+      if (isFirst || (counts.before + counts.after) % goesOnEvery === 0) await expectGoesOn(left.host)
     }
   }
   return counts
 }
 
-interface Cut {
-  readonly one: CutAct
+interface Interrupt {
+  readonly one: InterruptibleAct
   readonly started: StartedSession
   readonly operations: number
   readonly mostBytes: number
   readonly ending: Ending
 }
 
-interface Left {
-  readonly host: WorkHost
+interface Remains {
+  readonly host: RewriteHost
   readonly records: readonly SessionRecord[]
   readonly damage: number
   readonly operations: number
@@ -77,37 +90,37 @@ interface Left {
   readonly isTold: boolean
 }
 
-async function cut({ one, started, operations, mostBytes, ending }: Cut): Promise<Left> {
+async function interruptAct({ one, started, operations, mostBytes, ending }: Interrupt): Promise<Remains> {
   // Long ago: a lock that lost its content in the crash stands in nobody's way.
   const files = createCrashFileSystem({ now: () => 0 })
   const machine = createFakeMachine()
-  const writer = journalOn(files, machine)
+  const writer = openJournal(files, machine)
   await replay(writer, started)
   await writer.close()
-  const before = total(files)
+  const before = countOperations(files)
   files.interfere(({ kind, path, number, bytes }) => {
     if (number - before > operations) return { error: systemError('EIO', path), takes: bytes % 7 }
     return kind === 'append' ? { takes: Math.min(bytes, mostBytes) } : undefined
   })
-  const host = actHost(one, started, journalOn(files, machine))
+  const host = createActHost(one, started, openJournal(files, machine))
   const isTold = await one.act(host).then(
     (end) => end?.ok ?? true,
     () => false,
   )
-  const taken = total(files) - before
+  const taken = countOperations(files) - before
   files.interfere(null)
   if (ending !== null) files.crash(ending)
   machine.restart()
-  const journal = journalOn(files, machine)
+  const journal = openJournal(files, machine)
   const { records, damage } = await readAll(journal, SESSION)
   return { host: { ...host, journal }, records, damage: damage.length, operations: taken, isTold }
 }
 
-function journalOn(files: CrashFileSystem, machine: FakeMachine) {
+function openJournal(files: CrashFileSystem, machine: FakeMachine) {
   return createFileJournal({ home: '/home', files, processes: machine.start() })
 }
 
-function total({ counts }: CrashFileSystem): number {
+function countOperations({ counts }: CrashFileSystem): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }
 
@@ -122,9 +135,9 @@ interface Outcomes {
 }
 
 /** What a session with these records would send. */
-async function stateOf(
+async function readState(
   records: readonly SessionRecord[],
-  host: WorkHost,
+  host: RewriteHost,
   started: StartedSession,
 ): Promise<SeenState> {
   const { journal } = host
@@ -134,20 +147,24 @@ async function stateOf(
   return { records, body }
 }
 
-async function seenIn({
+async function readSeen({
   host,
   records,
-}: Left): Promise<SeenState & { readonly findings: readonly unknown[] }> {
+}: Remains): Promise<SeenState & { readonly findings: readonly unknown[] }> {
   return { records, ...(await nextBody(host)) }
 }
 
 interface Judging {
   readonly outcomes: Outcomes
-  readonly counts: CutCounts
+  readonly counts: InterruptCounts
 }
 
 /** Whether it is the first that was left so. */
-function judge({ records, isTold, damage }: Left, seen: SeenState, { outcomes, counts }: Judging): boolean {
+function checkRemains(
+  { records, isTold, damage }: Remains,
+  seen: SeenState,
+  { outcomes, counts }: Judging,
+): boolean {
   const which = records.length > outcomes.before.records.length ? 'after' : 'before'
   if (isTold) expect(which).toBe('after')
   expect(seen).toEqual({ ...outcomes[which], findings: [] })
@@ -158,13 +175,13 @@ function judge({ records, isTold, damage }: Left, seen: SeenState, { outcomes, c
 }
 
 /** Whatever was left unfinished, the work goes on: a turn, a compaction, and its undo. */
-async function goesOn(host: WorkHost): Promise<void> {
-  await promptOnce(host, 'After the crash: read on.')
-  await say(host, 'And now?')
+async function expectGoesOn(host: RewriteHost): Promise<void> {
+  await promptSession(host, 'After the crash: read on.')
+  await appendUserMessage(host, 'And now?')
   const { body } = await nextBody(host)
-  const committed = await compactOnce(host)
+  const committed = await compactSession(host)
   expect(committed).toMatchObject({ ok: true })
   expect((await nextBody(host)).findings).toEqual([])
-  expect(await undoOnce(host)).toMatchObject({ ok: true })
+  expect(await undoSession(host)).toMatchObject({ ok: true })
   expect(await nextBody(host)).toEqual({ body, findings: [] })
 }

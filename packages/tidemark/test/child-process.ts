@@ -29,7 +29,7 @@ export function startChild(file: string, ...given: readonly string[]): Child {
   const ended = Promise.all([once(child, 'exit'), once(lines, 'close')]).then(([[code, signal]]) =>
     String(signal ?? code),
   )
-  return { process: child, said, ended, heard: (beginning) => hear({ said, lines, ended }, beginning) }
+  return { process: child, said, ended, heard: (beginning) => waitForLine({ said, lines, ended }, beginning) }
 }
 
 interface Hearing {
@@ -38,7 +38,7 @@ interface Hearing {
   readonly ended: Promise<string>
 }
 
-async function hear({ said, lines, ended }: Hearing, beginning: string): Promise<string> {
+async function waitForLine({ said, lines, ended }: Hearing, beginning: string): Promise<string> {
   const isIt = (line: string) => line.startsWith(beginning)
   const already = said.find(isIt)
   if (already !== undefined) return already

@@ -1,0 +1,80 @@
+/** A process of its own that does one act to a session and kills itself at one operation on the disk, before it, in it or after it. */
+import { writeSync } from 'node:fs'
+import { createFileJournal, type FilePort, nodeFiles, type OpenFile } from 'tidemark'
+import { createActHost, INTERRUPTIBLE_ACTS, type StartedSession } from './interruptible-acts.ts'
+
+export interface KillInput {
+  readonly home: string
+  readonly act: string
+  readonly at: number
+  /** Operations that still work; the next one is the last. */
+  readonly operations: number
+  readonly moment: 'before' | 'within' | 'after'
+}
+
+const input: KillInput = JSON.parse(process.argv[2] ?? '{}')
+const done: string[] = []
+
+/** At once, so that nothing said is lost with the process. */
+function print(line: string): void {
+  writeSync(1, `${line}\n`)
+}
+
+function killSelf(): void {
+  process.kill(process.pid, 'SIGKILL')
+}
+
+type Operation = Exclude<keyof FilePort | keyof OpenFile, 'removeAtExit' | 'close'>
+
+async function runOperation<T>(
+  kind: Operation,
+  work: () => Promise<T>,
+  partly: () => Promise<unknown> = async () => {},
+): Promise<T> {
+  done.push(kind)
+  const isLast = done.length > input.operations
+  if (isLast && input.moment === 'within') await partly()
+  if (isLast && input.moment !== 'after') killSelf()
+  const result = await work()
+  if (isLast) killSelf()
+  return result
+}
+
+function watchFile(file: OpenFile): OpenFile {
+  return {
+    read: (into, position) => runOperation('read', () => file.read(into, position)),
+    append: (bytes) =>
+      runOperation(
+        'append',
+        () => file.append(bytes),
+        () => file.append(bytes.subarray(0, bytes.length >> 1)),
+      ),
+    sync: () => runOperation('sync', () => file.sync()),
+    facts: () => runOperation('facts', () => file.facts()),
+    close: () => file.close(),
+  }
+}
+
+const files: FilePort = {
+  open: async (path, purpose) => {
+    const file = await runOperation('open', () => nodeFiles.open(path, purpose))
+    return file === null ? null : watchFile(file)
+  },
+  facts: (path) => runOperation('facts', () => nodeFiles.facts(path)),
+  rename: (from, to) => runOperation('rename', () => nodeFiles.rename(from, to)),
+  link: (from, to) => runOperation('link', () => nodeFiles.link(from, to)),
+  remove: (path) => runOperation('remove', () => nodeFiles.remove(path)),
+  makeDirectory: (path) => runOperation('makeDirectory', () => nodeFiles.makeDirectory(path)),
+  syncDirectory: (path) => runOperation('syncDirectory', () => nodeFiles.syncDirectory(path)),
+  list: (path) => runOperation('list', () => nodeFiles.list(path)),
+  touch: (path, at) => runOperation('touch', () => nodeFiles.touch(path, at)),
+  removeAtExit: (path, content) => nodeFiles.removeAtExit(path, content),
+}
+
+const one = INTERRUPTIBLE_ACTS.find(({ name }) => name === input.act)
+if (one === undefined) throw new Error(`there is no act ${input.act}`)
+const started: StartedSession = { at: input.at, batches: [], records: [] }
+const journal = createFileJournal({ home: input.home, files })
+const end = await one.act(createActHost(one, started, journal))
+print(end === null || end.ok ? 'told' : `refused ${JSON.stringify(end)}`)
+print(`operations ${done.join(',')}`)

@@ -1,0 +1,77 @@
+/** Acts on a session: a prompt, a compaction, a clearing, an undo, a pin; and the request it would send next. */
+import {
+  type Committed,
+  type CompactAsked,
+  compact,
+  makeRoom,
+  openSession,
+  payloadOf,
+  pinRecord,
+  rawTextsOf,
+  runTurn,
+  type SessionState,
+  type TurnRun,
+  type UndoAsked,
+  type Undone,
+  undoAct,
+} from '@tidemark/core'
+import { type FakeClock, runToEnd } from '@tidemark/core/testing'
+import { bodyText, encodeRequest } from '@tidemark/wire'
+import { nextRequest } from '../../packages/core/src/engine/next-request.ts'
+import { type RewriteHost, SESSION } from './rewrite-host.ts'
+
+export const HOUR_MS = 3_600_000
+export const MANUAL: CompactAsked = { trigger: 'manual', cause: 'person' }
+
+export async function openRun(host: RewriteHost): Promise<TurnRun> {
+  return { state: await openSession(host.journal, SESSION), host, signal: undefined }
+}
+
+export async function promptSession(host: RewriteHost, prompt: string): Promise<SessionState> {
+  const outcome = await runToEnd(runTurn(await openSession(host.journal, SESSION), { prompt }, host))
+  if (!outcome.ok) throw new Error(`the turn ended: ${outcome.reason}`)
+  return outcome.state
+}
+
+export async function compactSession(host: RewriteHost, asked: CompactAsked = MANUAL): Promise<Committed> {
+  return runToEnd(compact(await openRun(host), host.room, asked))
+}
+
+export async function undoSession(host: RewriteHost, asked: UndoAsked = {}): Promise<Undone> {
+  return runToEnd(undoAct(await openRun(host), host.room, asked))
+}
+
+/** Time passes until the cache is cold; then old results are cleared, as before a prompt. */
+export async function clearSession(host: RewriteHost): Promise<void> {
+  await (host.clock as FakeClock).advance(2 * HOUR_MS)
+  const run = await openRun(host)
+  const before = run.state.view.acts.length
+  const halt = await runToEnd(makeRoom(run, 'prompt'))
+  if (halt !== null || run.state.view.acts.length !== before + 1)
+    throw new Error(`nothing was cleared: ${JSON.stringify(halt)}`)
+}
+
+export async function pinRecordOf(host: RewriteHost, uuid: string): Promise<void> {
+  const end = await runToEnd(pinRecord(await openRun(host), uuid, true))
+  if (!end.ok) throw new Error(end.message)
+}
+
+/** The body of the next request, from the log alone, and what a provider would refuse about it. */
+export async function nextBody(
+  host: RewriteHost,
+): Promise<{ readonly body: string; readonly findings: readonly unknown[] }> {
+  return buildBody(host, await openSession(host.journal, SESSION))
+}
+
+export function buildBody(
+  host: RewriteHost,
+  state: SessionState,
+): { readonly body: string; readonly findings: readonly unknown[] } {
+  const { standing } = state.told
+  if (standing === null) throw new Error('no request was ever sent')
+  const { request, findings } = nextRequest(state, standing, host)
+  return {
+    body: bodyText(encodeRequest(payloadOf(request), { raw: { messages: rawTextsOf(request) } })),
+    findings,
+  }
+}

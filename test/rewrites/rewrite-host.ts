@@ -1,0 +1,148 @@
+/** A host for tests of rewrites: a model that reads one file a prompt, state outside the log, a fixed summary. */
+import {
+  agentsCarrier,
+  type BackgroundAgent,
+  type Block,
+  blocksOf,
+  type Carrier,
+  type Clock,
+  createPolicy,
+  createProfile,
+  type Deadlines,
+  type DeepPartial,
+  type Ids,
+  isToolResult,
+  type Journal,
+  type Model,
+  type Policy,
+  placeSections,
+  planCarrier,
+  type Room,
+  section,
+  standingCarrier,
+  type Todo,
+  type TurnHost,
+  todosCarrier,
+  type WriteSummary,
+} from '@tidemark/core'
+import { createFakeClock, createFakeModel, createTestHost, createTestRoom } from '@tidemark/core/testing'
+import { createDeadlines, systemIds } from 'tidemark'
+import { sectionTitles } from '../../packages/core/src/summary/summary-prompt.ts'
+
+export const SESSION = 'work'
+
+/** State whose source of truth is outside the log. */
+export interface OutsideState {
+  standing: string
+  plan: string
+  todos: readonly Todo[]
+  agents: readonly BackgroundAgent[]
+}
+
+export function createOutsideState(): OutsideState {
+  return {
+    standing: 'Never push to main.\r\n\tTabs, and a last line without an end ✓',
+    plan: '# Plan\n\n1. Read all files.\n2. Write the report.  \n',
+    todos: [
+      { content: 'read the files', status: 'in_progress' },
+      { content: 'write "the report"', status: 'pending' },
+    ],
+    agents: [{ id: 'agent-7', purpose: 'looks for dead links', status: 'running' }],
+  }
+}
+
+export interface RewriteHostOptions {
+  readonly journal: Journal
+  readonly state?: OutsideState
+  readonly clock?: Clock
+  readonly ids?: Ids
+  readonly deadlines?: Deadlines
+  readonly policy?: DeepPartial<Policy>
+  readonly writeSummary?: WriteSummary
+  readonly hooks?: Room['hooks']
+  readonly cleanups?: Room['cleanups']
+  readonly carriers?: (state: OutsideState) => readonly Carrier[]
+  readonly model?: (plain: Model) => Model
+  /** The text of a section of the prompt that is computed. */
+  readonly rules?: () => string | Promise<string>
+}
+
+export type RewriteHost = TurnHost & { readonly room: Room }
+
+export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
+  const { journal, clock = createFakeClock(), ids = systemIds, state = createOutsideState() } = options
+  const policy = createPolicy({ clear: { idle: { keep: 1, minimumFreedTokens: 500 } }, ...options.policy })
+  const plain = createReadingModel(ids)
+  const room = createTestRoom(
+    { policy, ...WINDOW },
+    {
+      deadlines: options.deadlines ?? createDeadlines(clock),
+      retrieval: { historyTool: null, transcript: null },
+      carriers: (options.carriers ?? createCarriers)(state),
+      writeSummary: options.writeSummary ?? writeFixedSummary,
+      ...(options.hooks === undefined ? {} : { hooks: options.hooks }),
+      ...(options.cleanups === undefined ? {} : { cleanups: options.cleanups }),
+    },
+  )
+  const host = createTestHost({
+    journal,
+    model: options.model?.(plain) ?? plain,
+    clock,
+    ids,
+    policy,
+    profile: createProfile(WINDOW),
+    sections: placeSections({ sections: [section('rules', options.rules ?? (() => 'Work with care.'))] }),
+    offered: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 1_000 } }),
+    runTool: ({ input }) => ({ content: fileText(String((input as { file_path?: unknown }).file_path)) }),
+  })
+  return { ...host, room }
+}
+
+export const WINDOW = { window: 200_000, maxOutput: 8_000 }
+const TOOLS = [{ name: 'Read', input_schema: { type: 'object' } }]
+
+export function createCarriers(state: OutsideState): readonly Carrier[] {
+  return [
+    standingCarrier(() => [{ path: '/STANDING.md', text: state.standing }]),
+    todosCarrier({ read: () => state.todos, tellsChanges: true }),
+    planCarrier(() => ({ path: '/plan.md', text: state.plan })),
+    agentsCarrier(() => state.agents),
+  ]
+}
+
+/** Names the number of records, so that summaries of different spans differ. */
+export const writeFixedSummary: WriteSummary = async ({ span }) =>
+  `Summary:\n1. Primary Request and Intent: files are read one by one; ${span.summarised.length} records so far.`
+
+/** About 1,300 tokens, different for every file. */
+export function fileText(path: string): string {
+  return `// ${path}\n${`const line = "${path}"\n`.repeat(150)}`
+}
+
+/** Answers a prompt with a call, its result with text, and a request for a summary with a summary. */
+export function createReadingModel(ids: Ids): Model {
+  return createFakeModel(({ payload }) => {
+    const last = payload.messages.at(-1)
+    const blocks = last === undefined ? [] : blocksOf(last.content)
+    const id = ids.next('message')
+    const usage = { input_tokens: Math.ceil(JSON.stringify(payload).length / 3), output_tokens: 5 }
+    if (blocks.some(({ text }) => String(text).includes('Call no tool')))
+      return { id, usage, blocks: [SUMMARY] }
+    if (blocks.some(isToolResult)) return { id, usage, blocks: [textBlock(`Read; so says ${id}.`)] }
+    const calls = [textBlock('I look.'), readCall(ids.next('call'))]
+    return { id, usage, blocks: calls, stop: 'tool_use' }
+  })
+}
+
+function textBlock(text: string): Block {
+  return { type: 'text', text }
+}
+
+function readCall(call: string): Block {
+  return { type: 'tool_use', id: `toolu_${call}`, name: 'Read', input: { file_path: `/src/${call}.ts` } }
+}
+
+const SECTIONS = sectionTitles('full').map(
+  (title, index) => `${index + 1}. ${title}: files are read one by one.`,
+)
+const SUMMARY = textBlock(`<analysis>short</analysis>\n<summary>\n${SECTIONS.join('\n')}\n</summary>`)

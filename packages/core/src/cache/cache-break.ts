@@ -110,19 +110,19 @@ export type Announcement =
   { readonly kind: 'compaction' | 'undo' | 'restart' } | ClearingAnnounced | EditsAnnounced | RewriteAnnounced
 
 /** Messages sent before will be sent with content cleared. */
-export interface ClearingAnnounced extends Price {
+interface ClearingAnnounced extends Price {
   readonly kind: 'clearing'
 }
 
 /** The provider is asked to delete from the cached prefix; the messages stay. */
-export interface EditsAnnounced extends Price {
+interface EditsAnnounced extends Price {
   readonly kind: 'cache-edits'
   /** `cache_deleted_input_tokens` of the last response that had it, else 0. */
   readonly deletedBefore: number
 }
 
 /** A part of the prefix is rewritten on purpose (a section inline, a late tool): a break of our own. */
-export interface RewriteAnnounced extends Price {
+interface RewriteAnnounced extends Price {
   readonly kind: 'rewrite'
   readonly zone: ProviderZone
 }

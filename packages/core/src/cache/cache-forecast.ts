@@ -65,7 +65,7 @@ export interface Forecast {
   readonly asked: ForecastBasis
 }
 
-export interface ForecastBasis extends ForecastOptions {
+interface ForecastBasis extends ForecastOptions {
   readonly request: CacheableRequest
   /** False if only some of the request's markers are known, as in a log: it may read more than the forecast says. */
   readonly knowsMarkers: boolean
@@ -202,9 +202,13 @@ export function learnFromResponse(
 ): Lineage {
   const { asked } = forecast
   const front = asked.request.front.length
-  const inFront = ({ blocks }: PrefixSize): boolean => blocks <= front
+  const isInFront = ({ blocks }: PrefixSize): boolean => blocks <= front
   const kept = isEdited
-    ? { ...asked, prefixes: asked.prefixes.filter(inFront), sizes: List.of([...asked.sizes].filter(inFront)) }
+    ? {
+        ...asked,
+        prefixes: asked.prefixes.filter(isInFront),
+        sizes: List.of([...asked.sizes].filter(isInFront)),
+      }
     : asked
   return withChain(model, learnChain({ ...forecast, asked: kept }, toCacheUse(usage)), asked.follows)
 }
@@ -299,13 +303,16 @@ function refreshPrefixes(
   const { request, sizes, now } = asked
   if (request.marks.length === 0) return kept
   if (read + written === 0) return []
-  const use = (prefix: CachedPrefix): CachedPrefix => ({ ...prefix, usedAt: Math.max(prefix.usedAt, now) })
+  const markUsed = (prefix: CachedPrefix): CachedPrefix => ({
+    ...prefix,
+    usedAt: Math.max(prefix.usedAt, now),
+  })
   const byLength = new Map(kept.map((prefix) => [prefix.blocks, prefix]))
   const found = kept.findLast(({ blocks }) => findSize(sizes, blocks) === read)
-  if (found !== undefined) byLength.set(found.blocks, use({ ...found, isDoubtful: false }))
+  if (found !== undefined) byLength.set(found.blocks, markUsed({ ...found, isDoubtful: false }))
   for (const mark of request.marks) {
     const there = byLength.get(mark.blocks) ?? createPrefix(asked, mark)
-    if (there !== null) byLength.set(mark.blocks, use(there))
+    if (there !== null) byLength.set(mark.blocks, markUsed(there))
   }
   return [...byLength.values()].sort((one, other) => one.blocks - other.blocks)
 }

@@ -118,9 +118,9 @@ export function isWithinReach(
   blocks: number,
   { cache, thinking }: ReadRules,
 ): boolean {
-  const position = (at: number): number => positionAt(request, at, thinking.stripsFinishedTurns)
+  const toPosition = (at: number): number => positionAt(request, at, thinking.stripsFinishedTurns)
   return request.marks.some(
-    (mark) => mark.blocks >= blocks && position(mark.blocks) - position(blocks) < cache.lookBack,
+    (mark) => mark.blocks >= blocks && toPosition(mark.blocks) - toPosition(blocks) < cache.lookBack,
   )
 }
 
@@ -348,7 +348,7 @@ function buildCacheable({
   markers,
 }: RequestParts): CacheableRequest {
   const front = [...tools, ...system]
-  const blocksThrough = ({ zone, index, block = 0 }: SentMarker): number => {
+  const countBlocksThrough = ({ zone, index, block = 0 }: SentMarker): number => {
     if (zone === 'tools') return toolBlocks(index)
     if (zone === 'system') return tools.length + index + 1
     return front.length + countThrough(counted, index, block).blocks
@@ -359,21 +359,21 @@ function buildCacheable({
     key: toCacheKey(parameters, counted.end.traits, tools.length > 0),
     marks: markers.map((marker) => {
       const { zone, ttl, seconds } = marker
-      return { blocks: blocksThrough(marker), level: zone, ttl, seconds }
+      return { blocks: countBlocksThrough(marker), level: zone, ttl, seconds }
     }),
   }
 }
 
 /** `declaresTools`: without tools in front, the first that a message defines changes how the prompt begins. */
 function toCacheKey(parameters: JsonObject, traits: Traits, declaresTools: boolean): CacheKey {
-  const on = (level: Level): readonly string[] =>
+  const listParameters = (level: Level): readonly string[] =>
     Object.keys(parameters)
       .filter((name) => cacheLevel(name) === level)
       .sort()
       .map((name) => `${name}=${spell(name, parameters[name] ?? null)}`)
-  const tools = [...on('tools'), traits.definesTools && !declaresTools ? 'tools in messages' : '']
-  const system = [...on('system'), traits.cites ? 'citations' : '']
-  const messages = [...on('messages'), traits.hasImages ? 'images' : '']
+  const tools = [...listParameters('tools'), traits.definesTools && !declaresTools ? 'tools in messages' : '']
+  const system = [...listParameters('system'), traits.cites ? 'citations' : '']
+  const messages = [...listParameters('messages'), traits.hasImages ? 'images' : '']
   return { tools: tools.join('\n'), system: system.join('\n'), messages: messages.join('\n') }
 }
 

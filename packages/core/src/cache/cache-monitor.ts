@@ -25,7 +25,7 @@ export interface CacheWatch {
   readonly sources: ReadonlyMap<string, SourceState>
 }
 
-export interface SourceState {
+interface SourceState {
   readonly last: AnsweredRequest | null
   readonly pending: PendingRequest | null
   /** Since the last request was sent. */

@@ -59,12 +59,12 @@ function tokensBehind(question: TemperatureQuestion, change: FirstChange): numbe
   const [chain] = lineage.chains
   const found = sent === null ? null : findReadable(question, sent, change)
   if (found === null) return contextTokens
-  const tokensIn = (prefix: CachedPrefix | undefined): number | null =>
+  const countTokensIn = (prefix: CachedPrefix | undefined): number | null =>
     chain === undefined || prefix === undefined
       ? null
       : (findSize(chain.sizes, prefix.blocks) ?? prefix.tokens)
-  const kept = Math.min(contextTokens, tokensIn(chain?.prefixes.at(-1)) ?? contextTokens)
-  return Math.max(0, kept - (tokensIn(found.prefix) ?? 0))
+  const kept = Math.min(contextTokens, countTokensIn(chain?.prefixes.at(-1)) ?? contextTokens)
+  return Math.max(0, kept - (countTokensIn(found.prefix) ?? 0))
 }
 
 /** These markers move with every request: what they could still reach is not counted on. */

@@ -95,7 +95,7 @@ interface BreakInput {
   readonly rates: Rates | null
 }
 
-export interface Expectation {
+interface Expectation {
   readonly tokens: number
   /** Where the request stops repeating the last one within what was cached; null if it repeats all of that. */
   readonly position: BlockPosition | null

@@ -30,7 +30,7 @@ export interface CacheMiss {
   readonly word: ProviderWord | null
 }
 
-export interface Explanation {
+interface Explanation {
   readonly reason: Reason
   /** What else changed, and may have contributed. */
   readonly also: readonly Difference[]
@@ -79,8 +79,8 @@ export function findLapse({ sent, chain }: PendingRequest): Circumstance | null 
 
 function redactValues<R extends Reason>(reason: R, redact: (text: string) => string): R {
   if (!('before' in reason && 'name' in reason)) return reason
-  const clean = (value: string | null): string | null => (value === null ? null : redact(value))
-  return { ...reason, before: clean(reason.before), after: clean(reason.after) }
+  const redactValue = (value: string | null): string | null => (value === null ? null : redact(value))
+  return { ...reason, before: redactValue(reason.before), after: redactValue(reason.after) }
 }
 
 /** The facts behind a reason: figures first, then what backs or limits it. */

@@ -184,8 +184,8 @@ function comparePieces(before: readonly SentPiece[], after: readonly SentPiece[]
 export function traitDifferences(before: Counted, after: Counted): readonly Difference[] {
   const [was, is] = [before.end.traits, after.end.traits]
   if (was === is) return []
-  const switched = (on: boolean): string => (on ? 'on' : 'off')
-  const citations = { before: switched(was.cites), after: switched(is.cites) }
+  const formatSwitch = (on: boolean): string => (on ? 'on' : 'off')
+  const citations = { before: formatSwitch(was.cites), after: formatSwitch(is.cites) }
   const image =
     was.hasImages === is.hasImages ? null : findFirstImage((is.hasImages ? after : before).messages)
   return [
@@ -286,7 +286,7 @@ function sizeFrom(messages: MessageList, { message, block }: BlockPosition): num
 
 // The differences as text: bounded, without secrets, made only on demand.
 
-export interface RequestDiff {
+interface RequestDiff {
   readonly before: SentRequest
   readonly after: SentRequest
   readonly differences: readonly Difference[]
@@ -322,10 +322,10 @@ function listSides(difference: Difference, { before, after, position }: RequestD
   if ('before' in difference) return [[difference.before ?? '', difference.after ?? '']]
   if (!('name' in difference || 'names' in difference) || kind.endsWith('-reordered')) return []
   const list = kind.startsWith('tool') ? 'tools' : 'system'
-  const textOf = (pieces: readonly SentPiece[], name: string): string =>
+  const findText = (pieces: readonly SentPiece[], name: string): string =>
     pieces.find((piece) => piece.name === name)?.text ?? ''
   const names = 'names' in difference ? difference.names : [difference.name]
-  return names.map((name) => [textOf(before[list], name), textOf(after[list], name)])
+  return names.map((name) => [findText(before[list], name), findText(after[list], name)])
 }
 
 /** The lines of both sides from shortly before the first difference. */

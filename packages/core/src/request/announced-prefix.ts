@@ -36,7 +36,7 @@ export interface StandingEpoch {
   readonly isFresh: boolean
 }
 
-export interface ToldTool {
+interface ToldTool {
   /** Null: announced as removed. */
   readonly definition: JsonObject | null
   /** Callable, or only announced for the next snapshot. */
@@ -153,7 +153,7 @@ function changedTools({ message }: UserRecord): readonly unknown[] {
 }
 
 /** Checks a snapshot from the log, where decoding only saw an object. Null if invalid: the one before stays current. */
-export function readEpoch(value: Epoch | undefined): Epoch | null {
+function readEpoch(value: Epoch | undefined): Epoch | null {
   const fields: unknown = value
   if (!isObject(fields) || typeof fields.model !== 'string' || !isObject(fields.parameters)) return null
   const { sections, tools } = fields

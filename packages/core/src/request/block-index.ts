@@ -26,7 +26,7 @@ export interface Traits {
 }
 
 /** Running totals at a point of the messages. */
-export interface Count {
+interface Count {
   readonly blocks: number
   /** As a cache marker looks back: a run of tool calls or of results is one position where the provider says so. */
   readonly positions: number
@@ -223,11 +223,11 @@ function isSame(one: unknown, other: unknown, ignoresMarkers: boolean): boolean 
     return one.length === other.length && one.every((item, at) => isSame(item, other[at], ignoresMarkers))
   }
   if (!isObject(one) || !isObject(other)) return false
-  const sentKeys = (fields: Readonly<Record<string, unknown>>): readonly string[] =>
+  const listSentKeys = (fields: Readonly<Record<string, unknown>>): readonly string[] =>
     Object.keys(fields).filter(
       (key) => fields[key] !== undefined && !(ignoresMarkers && key === 'cache_control'),
     )
-  const [keys, others] = [sentKeys(one), sentKeys(other)]
+  const [keys, others] = [listSentKeys(one), listSentKeys(other)]
   if (keys.length !== others.length) return false
   return keys.every(
     (key, at) => key === others[at] && isSame(one[key], other[key], ignoresMarkers && INNER.has(key)),

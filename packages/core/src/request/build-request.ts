@@ -65,15 +65,15 @@ const NO_FIELDS: JsonObject = {}
 export function assembleRequest(question: AssembleQuestion, previous?: AssembledRequest): AssembledRequest {
   const { front, flat, profile, ttl, extra = NO_FIELDS } = question
   const refers = profile.capabilities.cacheEdits
-  const count = (messages: MessageList): Counted =>
+  const indexWith = (messages: MessageList): Counted =>
     countMessages(messages, profile.cache.collapsesToolRuns, previous?.counted)
   if (ttl === null) {
     // Caching is off: the messages are sent as the host gave them.
     const messages = { frozen: flat.frozen, tail: flat.tail }
-    return { front, messages, counted: count(messages), markers: [], ttl, extra, refers }
+    return { front, messages, counted: indexWith(messages), markers: [], ttl, extra, refers }
   }
   const { given, ...messages } = stripMarkers(flat, toUnmarked(previous))
-  const counted = count(messages)
+  const counted = indexWith(messages)
   return {
     front,
     messages,
@@ -108,7 +108,7 @@ function planRequestMarkers(
 // The request as a payload: messages by reference, markers on them apart.
 
 /** A payload without its messages. */
-export interface RequestFields {
+interface RequestFields {
   readonly model: string
   readonly [field: string]: unknown
 }

@@ -89,7 +89,7 @@ export function ttlFor(epoch: EpochTtl | undefined, source: string, rules: TtlRu
   return isBrief || epoch === undefined ? short.name : epoch.name
 }
 
-export interface TtlRules {
+interface TtlRules {
   readonly policy: CachePolicy
   readonly cache: CacheRules
 }

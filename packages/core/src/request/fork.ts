@@ -47,7 +47,7 @@ export interface ForkRefusal {
   readonly message: string
 }
 
-export interface Fork {
+interface Fork {
   readonly ok: true
   readonly request: AssembledRequest
   /** Tools are declared like the parent's and denied by the host when called, never by `tool_choice`. */
@@ -91,7 +91,7 @@ function readingMarker(
   return [{ ...last, control: { type: 'ephemeral', ...(asks ? { ttl } : {}) } }]
 }
 
-/** If consecutive messages of a role are refused, the first one added is joinMessages to the parent's last. */
+/** If consecutive messages of a role are refused, the first one added is joined to the parent's last. */
 function withAdded(parent: MessageList, added: readonly FlatMessage[], profile: Profile): MessageList {
   const [first, ...rest] = added
   const last = parent.tail.at(-1)

@@ -113,10 +113,10 @@ function toolsAddedBy(records: readonly KnownRecord[]): ReadonlySet<string> {
 // What comes before the messages while a snapshot is current: tools, system prompt blocks, parameters. It stays the same
 // object while nothing changes, so that everything derived from it can be reused.
 
-export type FrontPart = 'attribution' | 'identity' | 'static' | 'dynamic'
+type FrontPart = 'attribution' | 'identity' | 'static' | 'dynamic'
 
 /** A block of the system prompt: its part, and the sections it is made of. */
-export interface FrontBlock {
+interface FrontBlock {
   readonly part: FrontPart
   readonly sections: readonly string[]
   readonly block: Block
@@ -179,11 +179,11 @@ function findPart({ name, part }: EpochSection): FrontPart {
 // Tools are sent in a fixed order, by name, user-specific ones last: a tool that moves breaks the whole cache.
 
 /** True for tools of the user's own setup (connected servers). */
-export type IsUserTool = (tool: JsonObject) => boolean
+type IsUserTool = (tool: JsonObject) => boolean
 
 const CONNECTED = 'mcp__'
 
-export const isConnectedTool: IsUserTool = (tool) => toolName(tool).startsWith(CONNECTED)
+const isConnectedTool: IsUserTool = (tool) => toolName(tool).startsWith(CONNECTED)
 
 export function orderTools(
   tools: readonly JsonObject[],

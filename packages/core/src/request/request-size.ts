@@ -177,10 +177,10 @@ function withLarge(
   sizes: SizeRules,
 ): ReadonlySet<MediaItem> {
   const all = new Set(dropped)
-  const left = (): readonly MediaItem[] => items.filter((item) => !all.has(item))
-  if (!areTooLarge(left(), sizes)) return all
+  const listKept = (): readonly MediaItem[] => items.filter((item) => !all.has(item))
+  if (!areTooLarge(listKept(), sizes)) return all
   for (const item of old) if (item.side > sizes.manyImagePixels) all.add(item)
-  for (const item of imagesIn(old)) if (areTooLarge(left(), sizes)) all.add(item)
+  for (const item of imagesIn(old)) if (areTooLarge(listKept(), sizes)) all.add(item)
   return all
 }
 

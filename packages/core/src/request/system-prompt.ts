@@ -15,7 +15,7 @@ export const OWN_NAME = '@'
 export type SectionText = string | null
 
 /** Null or blank text: no section. */
-export type ComputeSection = () => SectionText | Promise<SectionText>
+type ComputeSection = () => SectionText | Promise<SectionText>
 
 export interface Section {
   readonly name: string
@@ -129,11 +129,11 @@ function findPart({ name, volatileBecause }: Section, isStatic: boolean): EpochS
 function callerSections(given: CallerPrompt): readonly PlacedSection[] {
   const texts = (typeof given === 'string' ? [given] : given).flatMap(aroundBoundaries)
   const boundary = Math.max(0, texts.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
-  const joined = (some: readonly string[]): string =>
+  const joinPart = (some: readonly string[]): string =>
     joinTexts(some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
   return [
-    ...fixed(CALLER_STATIC, 'static', joined(texts.slice(0, boundary))),
-    ...fixed(CALLER_DYNAMIC, 'dynamic', joined(texts.slice(boundary))),
+    ...fixed(CALLER_STATIC, 'static', joinPart(texts.slice(0, boundary))),
+    ...fixed(CALLER_DYNAMIC, 'dynamic', joinPart(texts.slice(boundary))),
   ]
 }
 

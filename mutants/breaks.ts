@@ -96,8 +96,8 @@ export const mutants: readonly Mutant[] = [
     name: 'look-back-without-end',
     law: 'a marker',
     file: 'packages/core/src/cache/cache-model.ts',
-    find: 'position(mark.blocks) - position(blocks) < cache.lookBack',
-    replace: 'position(mark.blocks) - position(blocks) <= cache.lookBack',
+    find: 'toPosition(mark.blocks) - toPosition(blocks) < cache.lookBack',
+    replace: 'toPosition(mark.blocks) - toPosition(blocks) <= cache.lookBack',
     tests: ['packages/core/src/cache/cache-model.test'],
   },
   {

@@ -208,7 +208,7 @@ export const mutants: readonly Mutant[] = [
     name: 'price-counts-what-was-never-sent',
     law: 'tells beforehand',
     file: 'packages/core/src/cache/cache-temperature.ts',
-    find: 'Math.min(contextTokens, tokensIn(chain?.prefixes.at(-1)) ?? contextTokens)',
+    find: 'Math.min(contextTokens, countTokensIn(chain?.prefixes.at(-1)) ?? contextTokens)',
     replace: 'contextTokens',
     tests: ['packages/core/src/cache/cache-temperature.test'],
   },

@@ -227,8 +227,8 @@ export const mutants: readonly Mutant[] = [
     name: 'looks-back-one-position-too-far',
     law: 'one marker looks back over 20 positions',
     file: 'packages/core/src/cache/cache-model.ts',
-    find: 'position(mark.blocks) - position(blocks) < cache.lookBack',
-    replace: 'position(mark.blocks) - position(blocks) <= cache.lookBack',
+    find: 'toPosition(mark.blocks) - toPosition(blocks) < cache.lookBack',
+    replace: 'toPosition(mark.blocks) - toPosition(blocks) <= cache.lookBack',
     tests: [`${TESTS}/forecast`],
   },
   {

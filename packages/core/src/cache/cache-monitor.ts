@@ -77,7 +77,7 @@ export function takeSnapshot(
   // Deletions that a parent has not sent yet go out with its fork too. All else was sent, and paid for, by the parent.
   const unsentEdits = of.announced.filter(({ kind }) => kind === 'cache-edits')
   const announced = parent === null ? [...(own.pending?.announced ?? []), ...own.announced] : unsentEdits
-  const pending = { sent, forecast, against, chain, announced, isOutdated: false }
+  const pending: PendingRequest = { sent, forecast, against, chain, announced, isOutdated: false }
   return limitSources(withWatched(watch, key, { ...own, pending, announced: [] }), policy.sources)
 }
 

@@ -53,7 +53,8 @@ export function compareAnswer(watch: CacheWatch, answer: CacheAnswer, rules: Bre
   if (answer.usage === null) return { watch, outcome: { kind: 'not-judged', why: 'no-usage' } }
   const { sent, forecast, isOutdated } = pending
   const outcome = detectBreak(pending, answer, answer.usage, rules)
-  const answered = isOutdated ? null : { sent, counted: forecast.asked.request.counted }
+  const { counted } = forecast.asked.request
+  const answered: AnsweredRequest | null = isOutdated ? null : { sent, counted }
   // A fork leaves nothing that later requests are compared with.
   const last = parentKey(sent.source, sent.forkOf) === null ? answered : own.last
   return { watch: withWatched(watch, key, { ...own, last, pending: null }), outcome }

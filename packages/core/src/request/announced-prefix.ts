@@ -140,7 +140,7 @@ interface SaidTools {
 
 function withTools(told: Told, { tools = {} }: Delta, { names, isInForce }: SaidTools): Told {
   const now = Object.entries(tools).filter(([name]) => names.includes(name))
-  const said = now.map(([name, definition]) => [name, { definition, isInForce }] as const)
+  const said = now.map(([name, definition]): [string, ToldTool] => [name, { definition, isInForce }])
   return { ...told, tools: new Map([...told.tools, ...said]) }
 }
 

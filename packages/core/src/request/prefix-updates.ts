@@ -51,7 +51,9 @@ export type PrefixChange =
       readonly breaksCache: boolean
     }
 
-type ToldInEpoch = Told & { readonly standing: StandingEpoch }
+interface ToldInEpoch extends Told {
+  readonly standing: StandingEpoch
+}
 
 export function changesOf(told: ToldInEpoch, present: Present, rules: ChangeRules): PrefixChange {
   const difference = diffPrefix(told, present, rules.profile)
@@ -173,11 +175,7 @@ export interface Difference {
   readonly model: { readonly from: string; readonly to: string } | null
 }
 
-function diffPrefix(
-  told: Told & { readonly standing: StandingEpoch },
-  present: Present,
-  profile: Profile,
-): Difference {
+function diffPrefix(told: ToldInEpoch, present: Present, profile: Profile): Difference {
   const { epoch, parameters } = told.standing
   const changed = changedKeys(withoutOwnBetas(parameters, present, profile), present.parameters)
   return {

@@ -120,8 +120,8 @@ export const mutants: readonly Mutant[] = [
     name: 'compaction-under-way-forgotten',
     law: 'a compaction while a call is under way',
     file: 'packages/core/src/cache/detect-break.ts',
-    find: 'const answered = isOutdated ? null :',
-    replace: 'const answered = pending.announced.length < 0 && isOutdated ? null :',
+    find: 'const answered: AnsweredRequest | null = isOutdated ? null :',
+    replace: 'const answered: AnsweredRequest | null = pending.announced.length < 0 && isOutdated ? null :',
     tests: ['packages/core/src/cache/cache-monitor.test'],
   },
   {

@@ -217,7 +217,14 @@ describe('markers', () => {
     const controls = (ttl: string, profile: Profile = PROFILE, present: Present = PRESENT) => {
       const counted = countMessages({ frozen: List.of([user(text())]), tail: [] }, true)
       const { markers: policy } = POLICY.cache
-      const question = { front: frontFor(present), counted, policy, cache: profile.cache, ttl, clears: true }
+      const question: MarkerQuestion = {
+        front: frontFor(present),
+        counted,
+        policy,
+        cache: profile.cache,
+        ttl,
+        clears: true,
+      }
       return planMarkers(question).map(({ kind, control }) => [kind, control])
     }
     const plain = { type: 'ephemeral' }

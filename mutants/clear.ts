@@ -151,7 +151,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'plan-compacts-in-an-open-call',
     law: 'over the line',
-    file: 'packages/core/src/planner/compact-trigger.ts',
+    file: 'packages/core/src/planner/plan.ts',
     find: 'if (tracking.openCalls > 0)',
     replace: 'if (tracking.openCalls > 9)',
     tests: ['packages/core/src/planner/plan.test'],
@@ -159,7 +159,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'plan-undoes-the-undo',
     law: 'waits after an undo',
-    file: 'packages/core/src/planner/compact-trigger.ts',
+    file: 'packages/core/src/planner/plan.ts',
     find: "return tracking.waitsForPrompt && moment !== 'prompt'",
     replace: "return tracking.waitsForPrompt && moment === 'prompt'",
     tests: ['packages/core/src/planner/plan.test'],
@@ -167,9 +167,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'soft-trigger-interrupts',
     law: 'the soft trigger',
-    file: 'packages/core/src/planner/compact-trigger.ts',
-    find: "if (context.moment === 'call')",
-    replace: "if (context.moment === 'turn-end')",
+    file: 'packages/core/src/planner/plan.ts',
+    find: "moment === 'call' ?",
+    replace: "moment === 'turn-end' ?",
     tests: ['packages/core/src/planner/plan.test'],
   },
   {

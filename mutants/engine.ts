@@ -10,7 +10,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'compaction-keeps-bound-thinking',
     law: 'stands where it was said or goes whole',
-    file: 'packages/core/src/engine/session-state.ts',
+    file: 'packages/core/src/compaction/draft.ts',
     find: "const isIntact = isBlock || span.form === 'from'",
     replace: "const isIntact = isBlock || span.form !== 'full'",
     tests: [THINKING],
@@ -18,10 +18,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'thinking-of-what-came-meanwhile-stays',
     law: 'what came meanwhile',
-    file: 'packages/core/src/engine/session-state.ts',
+    file: 'packages/core/src/compaction/draft.ts',
     find: '...span.pinned, ...late]',
     replace: '...span.pinned, ...late.slice(0, 0)]',
-    tests: ['packages/core/src/engine/session-state.test'],
+    tests: ['packages/core/src/compaction/draft.test'],
   },
   {
     name: 'view-shows-thinking-that-a-compaction-took',
@@ -74,7 +74,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'floor-is-committed',
     law: 'names what fills the floor',
-    file: 'packages/core/src/compaction/fit-draft.ts',
+    file: 'packages/core/src/compaction/prepare-draft.ts',
     find: 'if (limit !== null && after.high >= limit)',
     replace: 'if (limit !== null && after.high < 0)',
     tests: [`${TESTS}/compaction`],
@@ -82,7 +82,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'nothing-is-shed',
     law: 'sheds what may go',
-    file: 'packages/core/src/compaction/fit-draft.ts',
+    file: 'packages/core/src/compaction/prepare-draft.ts',
     find: 'if (over === 0) break',
     replace: 'if (over >= 0) break',
     tests: [`${TESTS}/compaction`],
@@ -114,7 +114,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'veto-kills-the-session',
     law: 'overrules a veto',
-    file: 'packages/core/src/compaction/hooks.ts',
+    file: 'packages/core/src/compaction/prepare-draft.ts',
     find: 'if (block !== undefined && asked.isForced !== true)',
     replace: 'if (block !== undefined && asked.isForced !== undefined)',
     tests: [`${TESTS}/compaction`],
@@ -131,16 +131,16 @@ export const mutants: readonly Mutant[] = [
     name: 'new-words-open-nothing',
     law: 'until it has failed too often',
     file: 'packages/core/src/engine/measure-context.ts',
-    find: '? most - 1 : breaker.failures',
-    replace: '? most : breaker.failures',
+    find: 'mayRetry ? most - 1',
+    replace: 'mayRetry ? most',
     tests: [`${TESTS}/room`],
   },
   {
     name: 'compacts-again-though-nothing-came',
     law: 'until somebody speaks',
     file: 'packages/core/src/engine/measure-context.ts',
-    find: "act?.kind === 'compact'",
-    replace: "act?.kind === 'clear'",
+    find: "act?.kind !== 'compact'",
+    replace: "act?.kind !== 'clear'",
     tests: [`${TESTS}/steps`],
   },
   {
@@ -179,7 +179,7 @@ export const mutants: readonly Mutant[] = [
     name: 'deleted-text-counts-twice',
     law: 'dropped and told with all their tokens',
     file: 'packages/core/src/planner/plan-input.ts',
-    find: 'deleted: question.deleted ?? deletedTokens(register, { sinceResponse: meter.anchor !== null }),',
+    find: 'deleted: input.deleted ?? deletedTokens(register, { sinceResponse: meter.anchor !== null }),',
     replace:
       'deleted: meter.anchor === null ? 0 : deletedTokens(register, { sinceResponse: meter.anchor !== null }),',
     tests: [`${TESTS}/steps`],

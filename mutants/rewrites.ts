@@ -8,9 +8,9 @@ export const mutants: readonly Mutant[] = [
     name: 'compaction-committed-in-two-batches',
     law: 'before or after and never between',
     file: 'packages/core/src/compaction/commit.ts',
-    find: 'const halt = yield* appendRecords(run, ready.records)',
+    find: 'const failure = yield* appendRecords(turn, valid.records)',
     replace:
-      'const halt = (yield* appendRecords(run, ready.records.slice(0, 2))) ?? (yield* appendRecords(run, ready.records.slice(2)))',
+      'const failure = (yield* appendRecords(turn, valid.records.slice(0, 2))) ?? (yield* appendRecords(turn, valid.records.slice(2)))',
     tests: [`${TESTS}/crash.test`],
   },
   {
@@ -65,7 +65,7 @@ export const mutants: readonly Mutant[] = [
     name: 'pins-not-asked-by-a-compaction',
     law: 'byte for byte',
     file: 'packages/core/src/compaction/plan-compaction.ts',
-    find: 'budgetTokens: host.policy.compact.pinTokens',
+    find: 'budgetTokens: policy.compact.pinTokens',
     replace: 'budgetTokens: 0',
     tests: ['test/rewrites/rewrite-chain.test'],
   },

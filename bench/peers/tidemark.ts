@@ -1,10 +1,10 @@
 /** Tidemark: a session that lives, and three acts on a whole conversation at once. */
 import {
   compact,
+  contextNow,
   measureNow,
   openSession,
   payloadOf,
-  planNow,
   proposeClearing,
   type SessionRecord,
   scaleOf,
@@ -108,7 +108,7 @@ function once(ready: () => Promise<() => Promise<Sent>>): Conversation {
 
 const clearAll: Prepare = async (run) => {
   const { room } = run.host as RoomyHost
-  const { context, state } = planNow(run.state, run.host, room, 'call')
+  const { context, state } = contextNow(run.state, run.host, room, 'call')
   run.state = state
   const { rates, write, calibration, ...rest } = context
   const { proposal } = proposeClearing({

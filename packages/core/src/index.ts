@@ -192,7 +192,7 @@ export type {
   WriteSummary,
   WrittenSummary,
 } from './engine/host.ts'
-export { measureNow, planNow, prefixTokens, UNDO_NOTICE } from './engine/measure-context.ts'
+export { contextNow, measureNow, prefixTokens, UNDO_NOTICE, undoings } from './engine/measure-context.ts'
 export type {
   AppendOutcome,
   BlobStore,
@@ -640,7 +640,7 @@ export {
 export { pinRecord } from './turn/pin.ts'
 export { makeRoom } from './turn/reduce-context.ts'
 export { arrive } from './turn/run-tools.ts'
-export { afterAnswer, readyRequest, runTurn, type TurnAsked, takeTurn, undoings } from './turn/turn.ts'
+export { afterAnswer, readyRequest, runTurn, type TurnAsked, takeTurn } from './turn/turn.ts'
 export { type UndoAsked, type Undone, undoAct } from './turn/undo.ts'
 export type { Finding, FindingCode } from './validate/finding.ts'
 export { advanceCheck, type Checked, findingsOf, startCheck, validate } from './validate/validate.ts'

@@ -1,4 +1,4 @@
-/** A compaction from beginning to end: planned, prepared, committed, with the breaker told how it went. */
+/** A compaction from start to end: plan, prepare, commit. Reports the outcome to the breaker. */
 import { type RewriteRefused, type TurnEvent, untilDone } from '../engine/events.ts'
 import type { Room } from '../engine/host.ts'
 import { withRoom } from '../engine/measure-context.ts'
@@ -8,38 +8,47 @@ import { type Committed, committed } from './commit.ts'
 import { type CompactAsked, planCompaction } from './plan-compaction.ts'
 import { preparedDraft } from './prepare-draft.ts'
 
+/** Nothing has changed unless it succeeds. */
 export async function* compact(
-  run: TurnRun,
-  room: Room,
-  asked: CompactAsked,
+  turn: TurnRun,
+  compaction: Room,
+  request: CompactAsked,
 ): AsyncGenerator<TurnEvent, Committed> {
-  const end = yield* untilDone(attempt(run, room, asked))
+  const end = yield* untilDone(runSteps(turn, compaction, request))
   if (end.ok) return end
-  if (end.reason !== 'aborted')
-    yield { type: 'compact-failed', trigger: asked.trigger, cause: asked.cause, refused: end }
-  if (asked.trigger === 'auto') yield* tellBreaker(run, room, end)
+  const { trigger, cause } = request
+  if (end.reason !== 'aborted') yield { type: 'compact-failed', trigger, cause, refused: end }
+  if (trigger === 'auto') yield* recordFailure(turn, compaction, end)
   return end
 }
 
-async function* attempt(run: TurnRun, room: Room, asked: CompactAsked): AsyncGenerator<TurnEvent, Committed> {
-  const plan = planCompaction(run.state, asked, { host: run.host, room })
+async function* runSteps(
+  turn: TurnRun,
+  compaction: Room,
+  request: CompactAsked,
+): AsyncGenerator<TurnEvent, Committed> {
+  const plan = planCompaction(turn.state, request, { host: turn.host, room: compaction })
   if (!plan.ok) return plan
-  const draft = yield* preparedDraft(run, room, plan)
-  return draft.ok ? yield* committed(run, room, draft) : draft
+  const draft = yield* preparedDraft(turn, compaction, plan)
+  if (!draft.ok) return draft
+  return yield* committed(turn, compaction, draft)
 }
 
-function* tellBreaker(run: TurnRun, room: Room, end: RewriteRefused): Generator<TurnEvent, void> {
-  const known = withRoom(run.state, room)
-  const breaker = afterAttempt(known.room.breaker, attemptEnd(end), known.session.records.length - 1)
-  run.state = { ...known, room: { ...known.room, breaker } }
-  const { auto } = run.host.policy.turn
+/** Reasons that say nothing about whether another attempt would fail. */
+const NOTHING_TO_DO = new Set(['empty-conversation', 'nothing-to-summarise', 'pending-call', 'off'])
+
+function* recordFailure(turn: TurnRun, compaction: Room, end: RewriteRefused): Generator<TurnEvent, void> {
+  const { reason } = end
+  const attempt: AttemptEnd =
+    reason === 'aborted' || reason === 'blocked'
+      ? { kind: reason }
+      : NOTHING_TO_DO.has(reason)
+        ? { kind: 'nothing-to-do' }
+        : { kind: 'failed', reason }
+  const known = withRoom(turn.state, compaction)
+  const breaker = afterAttempt(known.room.breaker, attempt, known.session.records.length - 1)
+  turn.state = { ...known, room: { ...known.room, breaker } }
+  const { auto } = turn.host.policy.turn
   if (isOpen(breaker, auto) && !isOpen(known.room.breaker, auto))
     yield { type: 'breaker-open', failures: breaker.failures, reason: end.message }
-}
-
-const NO_FAILURE = new Set(['empty-conversation', 'nothing-to-summarise', 'pending-call', 'off'])
-
-function attemptEnd({ reason }: RewriteRefused): AttemptEnd {
-  if (reason === 'aborted' || reason === 'blocked') return { kind: reason }
-  return NO_FAILURE.has(reason) ? { kind: 'nothing-to-do' } : { kind: 'failed', reason }
 }

@@ -1,7 +1,10 @@
 import { createCountingIds, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
+import type { Entry } from '../context/entry.ts'
+import { createProfile } from '../policy/provider-profile.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
-import { type CompactionParts, compactionRecords } from './draft.ts'
+import type { Span } from '../summary/select-span.ts'
+import { type CompactionParts, compactionRecords, type Keeping, thinkingLost } from './draft.ts'
 
 const note = (content: string): RecordBody => ({
   type: 'attachment',
@@ -79,5 +82,65 @@ describe('the records of a compaction', () => {
         .map(({ record }) => record.uuid)
         .at(-1),
     ).toBe('u')
+  })
+})
+
+const BOUND = createProfile({ thinking: { binding: 'prefix' } })
+
+function entries(...ids: readonly string[]): readonly Entry[] {
+  const builder = new SessionBuilder('told')
+  for (const id of ids) {
+    if (id.startsWith('note')) builder.attachment({ type: 'todo', content: id }, { uuid: id })
+    else
+      builder.assistant(id, [
+        { type: 'thinking', thinking: id, signature: 's' },
+        { type: 'text', text: 'x' },
+      ])
+  }
+  return builder.view.entries.toArray()
+}
+
+const span = (parts: Partial<Span>): Span => ({
+  form: 'full',
+  summarised: [],
+  kept: [],
+  pinned: [],
+  unanswered: [],
+  aside: [],
+  input: [],
+  unpinned: [],
+  pivot: null,
+  movedFrom: null,
+  note: null,
+  ...parts,
+})
+
+const keeping = (parts: Partial<Span>, more: Partial<Keeping> = {}): Keeping => ({
+  span: span(parts),
+  superseded: [],
+  isBlock: false,
+  late: [],
+  ...more,
+})
+
+describe('thinking that a compaction makes invalid', () => {
+  it.each<[string, Keeping, readonly string[]]>([
+    ['all that stands behind a summary', keeping({ form: 'up_to', kept: entries('a', 'b') }), ['a', 'b']],
+    ['nothing that stands in front of it', keeping({ form: 'from', kept: entries('a', 'b') }), []],
+    [
+      'nothing that follows a block directly',
+      keeping({ form: 'up_to', kept: entries('a') }, { isBlock: true }),
+      [],
+    ],
+    ['what is pinned', keeping({ form: 'from', kept: entries('a'), pinned: entries('p') }), ['p']],
+    [
+      'what stands behind something that is left out',
+      keeping({ form: 'from', kept: entries('a', 'note', 'b') }, { superseded: ['note'] }),
+      ['b'],
+    ],
+    ['what came meanwhile', keeping({}, { late: entries('late') }), ['late']],
+  ])('%s', (_, kept, lost) => {
+    expect(thinkingLost(kept, BOUND)).toEqual(lost)
+    expect(thinkingLost(kept, createProfile({ thinking: { binding: 'model' } }))).toEqual([])
   })
 })

@@ -1,27 +1,20 @@
-/** A compaction that is ready to be committed, or to be looked at and edited first. */
+/** A draft: a compaction ready to be committed, or to be reviewed and edited first; and the records it becomes. */
 
 import type { View } from '../context/context-view.ts'
 import type { Entry } from '../context/entry.ts'
 import { isShown } from '../context/entry.ts'
-import type { SummaryUsage } from '../engine/events.ts'
+import { type FloorItem, type RewriteRefused, refused, type SummaryUsage } from '../engine/events.ts'
 import type { Room, WrittenSummary } from '../engine/host.ts'
 import type { Ids, NewRecord } from '../engine/ports.ts'
-import { type SessionState, thinkingLost } from '../engine/session-state.ts'
+import { type SessionState, thinkersIn } from '../engine/session-state.ts'
 import { type TurnRun, tipOf } from '../engine/session-writer.ts'
-import type {
-  AssistantRecord,
-  Attachment,
-  CompactMetadata,
-  Epoch,
-  PreservedMessages,
-  UserRecord,
-} from '../log/record.ts'
+import type { AssistantRecord, Attachment, CompactMetadata, Epoch, UserRecord } from '../log/record.ts'
 import type { Profile } from '../policy/provider-profile.ts'
 import { epochRecord, type RecordBody } from '../request/prefix-updates.ts'
 import type { Carried } from '../sources/context-source.ts'
 import { type Receipt, receiptOf } from '../summary/receipt.ts'
 import { redact } from '../summary/redact.ts'
-import { keptUuids } from '../summary/select-span.ts'
+import { keptUuids, type Span } from '../summary/select-span.ts'
 import { continuationFor, summaryRecord } from '../summary/summary-message.ts'
 import type { CompactForm } from '../summary/summary-prompt.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
@@ -33,39 +26,50 @@ export interface CompactionDraft {
   readonly plan: CompactionPlan
   /** May be edited: `text` is what the next request will contain. */
   readonly summary: WrittenSummary
-  /** What comes back, in front of the summary and behind it. */
+  /** Re-attached sources, before the summary and after it. */
   readonly front: readonly Carried[]
   readonly carried: readonly Carried[]
-  /** All that comes back in the order it was rendered, the newest first: what is shed goes by it. */
+  /** All re-attached sources as rendered, newest first: optional ones are dropped in this order. */
   readonly rendered: readonly Carried[]
   /** uuids of kept attachments that are out of date: not kept. */
   readonly superseded: readonly string[]
-  /** What hooks have to say to the model. */
+  /** Context added by hooks. */
   readonly hooks: readonly Carried[]
-  /** The epoch that begins with it; null where the prefix stays. */
+  /** The prefix snapshot that starts with it; null if the prefix stays. */
   readonly epoch: Epoch | null
-  /** Tokens of the next request, as estimated. */
+  /** Estimated tokens of the next request. */
   readonly after: ContextTokens
-  /** The text of the summary as it was prepared: another one was written by the person. */
+  /** The summary's text as prepared: if it differs now, the user edited it. */
   readonly prepared: string
   readonly receipt: Receipt
-  /** What the calls for the summary have taken so far. */
+  /** Usage of the calls for the summary so far. */
   readonly usage: SummaryUsage
   readonly durationMs: number
 }
 
+/** A draft before it is measured. */
 export type Drafted = Omit<CompactionDraft, 'ok' | 'after' | 'prepared' | 'receipt' | 'usage'>
 
-/** The records that would be appended now; null where the view is no longer what the plan was made of. */
-export function recordsOf(
-  run: TurnRun,
-  room: Room,
-  draft: Drafted,
-  postTokens: number | null,
-): readonly NewRecord[] | null {
-  const { host, state } = run
-  const parts = partsOf(state, room, { draft, postTokens, profile: host.profile })
-  if (parts === null) return null
+/** The records that the draft would append now; null if it is stale (`entriesAddedSince`). */
+export function recordsOf(turn: TurnRun, compaction: Room, draft: Drafted): readonly NewRecord[] | null {
+  const { host, state } = turn
+  const late = lateEntries(draft.plan, state.view)
+  if (late === null) return null
+  const { span } = draft.plan
+  const { superseded, summary } = draft
+  const gone = new Set(superseded)
+  const lost = thinkingLost({ span, superseded, isBlock: summary.block !== null, late }, host.profile)
+  const attachments = [...notesBesideBlock(draft), ...[...draft.carried, ...draft.hooks].map(toAttachment)]
+  const parts: CompactionParts = {
+    form: span.form,
+    metadata: { ...toMetadata(draft), ...(lost.length === 0 ? {} : { clearedThinking: lost }) },
+    summary: summaryBody(compaction, draft),
+    kept: keptUuids(span).filter((uuid) => !gone.has(uuid)),
+    behind: [...span.unanswered, ...late.filter(isShown)].map(({ record }) => record.uuid),
+    front: draft.front.map(toAttachment).map(attachmentBody),
+    epoch: draft.epoch,
+    carried: attachments.map(attachmentBody),
+  }
   return compactionRecords(parts, {
     ids: host.ids,
     timestamp: new Date(host.clock.now()).toISOString(),
@@ -74,51 +78,49 @@ export function recordsOf(
   })
 }
 
-interface PartsQuestion {
-  readonly draft: Drafted
-  readonly postTokens: number | null
-  readonly profile: Profile
+/** The context when a rewrite of it was planned. */
+type PlannedView = Pick<View, 'entries' | 'acts'>
+
+/**
+ * Entries appended after the draft was planned, or null if the context was rewritten meanwhile (by another rewrite, an
+ * undo or a rewind): the draft is then stale, and committing it would restore the old context.
+ */
+export function lateEntries(seen: PlannedView, { entries, acts }: View): readonly Entry[] | null {
+  return acts === seen.acts && entries.extends(seen.entries) ? entries.toArray(seen.entries.length) : null
 }
 
-function partsOf(
-  state: SessionState,
-  room: Room,
-  { draft, postTokens, profile }: PartsQuestion,
-): CompactionParts | null {
-  const late = lateEntries(draft.plan, state.view)
-  if (late === null) return null
-  const { span } = draft.plan
-  const { superseded } = draft
-  const gone = new Set(superseded)
-  const lost = thinkingLost({ span, superseded, isBlock: draft.summary.block !== null, late }, profile)
-  return {
-    form: span.form,
-    metadata: {
-      ...metadataOf(draft, postTokens),
-      ...(lost.length === 0 ? {} : { clearedThinking: lost }),
-    },
-    summary: summaryBody(room, draft),
-    kept: keptUuids(span).filter((uuid) => !gone.has(uuid)),
-    behind: [...span.unanswered, ...late.filter(isShown)].map(({ record }) => record.uuid),
-    front: draft.front.map(({ attachment }) => bodyOf(attachment)),
-    epoch: draft.epoch,
-    carried: [
-      ...notesBeside(draft),
-      ...[...draft.carried, ...draft.hooks].map(({ attachment }) => attachment),
-    ].map(bodyOf),
-  }
+/** What a compaction keeps after the summary, and what changes before it. */
+export interface Keeping {
+  readonly span: Span
+  /** uuids of kept attachments that are left out because they are out of date. */
+  readonly superseded: readonly string[]
+  /** The provider wrote the summary as a block: what directly follows it stays valid. */
+  readonly isBlock: boolean
+  /** Entries appended while the summary was written. */
+  readonly late: readonly Entry[]
 }
 
-function metadataOf(
-  { plan, summary, durationMs }: Drafted,
-  postTokens: number | null,
-): CompactionParts['metadata'] {
+/**
+ * Responses (`message.id`) that a compaction keeps without their thinking, in order. Where thinking is bound to every
+ * byte before it, everything after the first change loses it. The log keeps it, so an undo restores it.
+ */
+export function thinkingLost(
+  { span, superseded, isBlock, late }: Keeping,
+  profile: Profile,
+): readonly string[] {
+  if (profile.thinking.binding !== 'prefix') return []
+  const isIntact = isBlock || span.form === 'from'
+  const firstChange = span.kept.findIndex(({ record }) => superseded.includes(record.uuid))
+  const changed = isIntact ? (firstChange === -1 ? [] : span.kept.slice(firstChange)) : span.kept
+  return thinkersIn([...changed, ...span.pinned, ...late])
+}
+
+function toMetadata({ plan, summary, durationMs }: Drafted): CompactionParts['metadata'] {
   const { asked, before, span } = plan
   return {
     trigger: asked.trigger,
     cause: asked.cause,
     preTokens: before.expected,
-    ...(postTokens === null ? {} : { postTokens }),
     durationMs,
     messagesSummarized: span.summarised.length,
     ...(asked.instructions === undefined ? {} : { userContext: asked.instructions }),
@@ -129,17 +131,17 @@ function metadataOf(
 }
 
 function summaryBody({ retrieval, isAutonomous = false }: Room, { plan, summary }: Drafted): SummaryBody {
-  const { block } = summary
-  if (block !== null) return blockBody(block, plan)
+  if (summary.block !== null) return blockBody(summary.block, plan)
+  const { historyTool, transcript } = retrieval
   return summaryRecord({
     summary: summary.text,
     span: plan.span,
-    transcript: whereTheRestIs(retrieval),
+    transcript: historyTool === null ? transcript : `the tool ${historyTool} searches and reads it`,
     continuation: continuationFor(plan.asked.trigger, isAutonomous),
   })
 }
 
-/** The provider's own summary goes back as it came, first of all messages. */
+/** The provider's own block is sent back byte for byte, as the first message. */
 function blockBody(block: NonNullable<WrittenSummary['block']>, { at }: CompactionPlan): SummaryBody {
   return {
     type: 'assistant',
@@ -149,8 +151,8 @@ function blockBody(block: NonNullable<WrittenSummary['block']>, { at }: Compacti
   }
 }
 
-/** What stands in the summary's message otherwise: beside a provider's own block it comes with the next words. */
-function notesBeside({ plan, summary }: Drafted): readonly Attachment[] {
+/** What the summary message says otherwise; next to the provider's block it goes into the next user message. */
+function notesBesideBlock({ plan, summary }: Drafted): readonly Attachment[] {
   if (summary.block === null || summary.beside === '') return []
   const goesOn = plan.asked.trigger === 'auto' ? CONTINUATION : ''
   return [
@@ -160,46 +162,47 @@ function notesBeside({ plan, summary }: Drafted): readonly Attachment[] {
 
 const CONTINUATION = 'Work that was under way goes on from where it stopped, as if there had been no break.'
 
-function whereTheRestIs({ historyTool, transcript }: Room['retrieval']): string | null {
-  if (historyTool !== null) return `the tool ${historyTool} searches and reads it`
-  return transcript
+function toAttachment({ attachment }: Carried): Attachment {
+  return attachment
 }
 
-function bodyOf(attachment: Attachment): RecordBody {
+function attachmentBody(attachment: Attachment): RecordBody {
   return { type: 'attachment', isMeta: true, attachment }
 }
-
-// The records of a compaction, one batch: boundary, what stands in front of the summary, summary, epoch, what was
-// brought back. What is kept verbatim is named in the boundary and stands where its anchor does.
 
 type SummaryBody =
   | Pick<UserRecord, 'type' | 'message' | 'isCompactSummary' | 'isVisibleInTranscriptOnly' | 'isMeta'>
   | Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks' | 'isCompactSummary' | 'isVisibleInTranscriptOnly'>
 
+/** What the records of a compaction are made of. */
 export interface CompactionParts {
   readonly form: CompactForm
   readonly metadata: Omit<CompactMetadata, 'preservedMessages' | 'unansweredMessages'>
   readonly summary: SummaryBody
-  /** uuids that stay verbatim, in order: in front of the summary for `from`, behind it else. */
+  /** uuids kept verbatim, in order: before the summary for `from`, else after it. */
   readonly kept: readonly string[]
-  /** uuids that come last: what nobody has answered, and all that came while the summary was made. */
+  /** uuids that come last: user messages not yet answered, and entries appended while the summary was written. */
   readonly behind: readonly string[]
-  /** Carriers that stand in front of the summary, where they stay cached. */
+  /** Re-attached sources before the summary, where they stay cached if unchanged. */
   readonly front: readonly RecordBody[]
-  /** The epoch that begins; null where the prefix stays. */
+  /** The new prefix snapshot; null if the prefix stays. */
   readonly epoch: Epoch | null
   readonly carried: readonly RecordBody[]
 }
 
-interface Links {
+interface RecordLinks {
   readonly ids: Ids
   readonly timestamp: string
   readonly sessionId: string
-  /** The last record before the boundary; null where there is none. */
+  /** The last record before the boundary; null if there is none. */
   readonly tip: string | null
 }
 
-export function compactionRecords(parts: CompactionParts, links: Links): readonly NewRecord[] {
+/**
+ * The records of a compaction, as one batch: boundary, sources before the summary, summary, prefix snapshot, sources
+ * after it. The boundary names what is kept verbatim and the record it follows.
+ */
+export function compactionRecords(parts: CompactionParts, links: RecordLinks): readonly NewRecord[] {
   const bodies: readonly (RecordBody | SummaryBody)[] = [
     ...parts.front,
     parts.summary,
@@ -210,7 +213,9 @@ export function compactionRecords(parts: CompactionParts, links: Links): readonl
   const boundaryUuid = ids.next('record')
   const uuids = bodies.map(() => ids.next('record'))
   const summaryUuid = uuids[parts.front.length] ?? boundaryUuid
-  const anchors = { boundaryUuid, summaryUuid, lastUuid: uuids.at(-1) ?? boundaryUuid }
+  const lastUuid = uuids.at(-1) ?? boundaryUuid
+  const { form, kept, behind } = parts
+  const preserved = { anchorUuid: form === 'from' ? boundaryUuid : summaryUuid, uuids: kept }
   const boundary: NewRecord = {
     type: 'system',
     subtype: 'compact_boundary',
@@ -222,7 +227,11 @@ export function compactionRecords(parts: CompactionParts, links: Links): readonl
     logicalParentUuid: tip,
     timestamp,
     sessionId,
-    compactMetadata: { ...parts.metadata, ...preserved(parts, anchors) },
+    compactMetadata: {
+      ...parts.metadata,
+      ...(kept.length === 0 ? {} : { preservedMessages: preserved }),
+      ...(behind.length === 0 ? {} : { unansweredMessages: { anchorUuid: lastUuid, uuids: behind } }),
+    },
   }
   const others = bodies.map((body, index) => ({
     ...body,
@@ -234,31 +243,9 @@ export function compactionRecords(parts: CompactionParts, links: Links): readonl
   return [boundary, ...others]
 }
 
-interface Anchors {
-  readonly boundaryUuid: string
-  readonly summaryUuid: string
-  readonly lastUuid: string
-}
-
-function preserved(
-  { form, kept, behind }: CompactionParts,
-  { boundaryUuid, summaryUuid, lastUuid }: Anchors,
-): Pick<CompactMetadata, 'preservedMessages' | 'unansweredMessages'> {
-  const keptList: PreservedMessages = {
-    anchorUuid: form === 'from' ? boundaryUuid : summaryUuid,
-    uuids: kept,
-  }
-  return {
-    ...(kept.length === 0 ? {} : { preservedMessages: keptList }),
-    ...(behind.length === 0 ? {} : { unansweredMessages: { anchorUuid: lastUuid, uuids: behind } }),
-  }
-}
-
-// A draft whose summary the person has written anew: their words stand as they are, without what is secret in them.
-
 /**
- * The same draft where nobody has touched it. A provider's own block cannot be edited: the text takes its place.
- * What the gate found and had no room for says nothing of a text that it has not seen.
+ * The draft with the user's edit of its summary, secrets removed; the same draft if it was not edited. An edit replaces
+ * a provider's own block. What the check could not fit in says nothing about an edited text.
  */
 export function asEdited(draft: CompactionDraft): CompactionDraft {
   const { summary, prepared } = draft
@@ -266,17 +253,12 @@ export function asEdited(draft: CompactionDraft): CompactionDraft {
   return { ...draft, summary: { ...summary, text: redact(summary.text), block: null, unfit: [] } }
 }
 
-// The receipt of a drafted compaction, told on the session as it is and as it would be.
-
-interface ReceiptFor {
-  readonly drafted: Drafted
-  /** With all that has come since it was planned. */
-  readonly before: SessionState
-  readonly after: SessionState
-}
-
-export function receiptFor({ scaled, estimator }: Room, { drafted, before, after }: ReceiptFor): Receipt {
-  const { plan, front, carried, summary } = drafted
+/** What leaves the context with the draft. `before`: the session with everything appended since it was planned. */
+export function receiptFor(
+  { scaled, estimator }: Room,
+  { plan, front, carried, summary }: Drafted,
+  { before, after }: { readonly before: SessionState; readonly after: SessionState },
+): Receipt {
   return receiptOf({
     before: before.view.entries.toArray(),
     history: historyBefore(before, plan),
@@ -291,15 +273,40 @@ export function receiptFor({ scaled, estimator }: Room, { drafted, before, after
   })
 }
 
-// What has come into a view since a rewrite of it was begun.
+export interface MeasuredDraft {
+  readonly drafted: Drafted
+  readonly after: ContextTokens
+  /** The session as it would be. */
+  readonly state: SessionState
+}
 
-/** A view as it was when a rewrite of it was begun. */
-type SeenView = Pick<View, 'entries' | 'acts'>
+const MAX_PARTS = 5
 
-/**
- * The entries behind those that `seen` had; null where the view is no longer what it was: another rewrite, an
- * undo or a rewind has come in between, and what was made of the old view would put it back.
- */
-export function lateEntries(seen: SeenView, { entries, acts }: View): readonly Entry[] | null {
-  return acts === seen.acts && entries.extends(seen.entries) ? entries.toArray(seen.entries.length) : null
+/** Names what fills the context when everything optional is dropped and it is still over the limit. */
+export function irreducibleContext(
+  { drafted, after, state }: MeasuredDraft,
+  { estimator }: Room,
+  limit: number,
+): RewriteRefused {
+  const unanswered = new Set(drafted.plan.span.unanswered.map(({ record }) => record.uuid))
+  const entries = state.view.entries.toArray().filter(isShown)
+  const parts = entries.map((entry): FloorItem => {
+    const { record } = entry
+    const what =
+      record.isCompactSummary === true
+        ? 'the summary'
+        : record.type === 'attachment'
+          ? `attachment ${record.attachment.type ?? 'unknown'}`
+          : `${unanswered.has(record.uuid) ? 'message not yet answered' : 'kept message'} ${record.uuid}`
+    return { what, tokens: estimator.entry(entry) }
+  })
+  const messages = parts.reduce((sum, { tokens }) => sum + tokens, 0)
+  const prefix = { what: 'system prompt and tools', tokens: Math.max(0, after.expected - messages) }
+  const floor = [...parts, prefix].toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_PARTS)
+  const listed = floor.map(({ what, tokens }) => `${what} (${tokens})`).join(', ')
+  return refused(
+    'floor',
+    `What cannot be left out still has ${after.expected} tokens, and the line is ${limit}: ${listed}. Shorten or rewind what fills it, or use a model with a larger window.`,
+    { floor },
+  )
 }

@@ -1,10 +1,10 @@
-/** What a compaction would do: what goes, what stays, how large it is now and what it aims at. Changes nothing. */
+/** What a compaction would do: what it summarizes and keeps, the size now and the target, the cost. Changes nothing. */
 
 import type { Act } from '../context/context-view.ts'
 import type { Entry } from '../context/entry.ts'
 import { type RewriteRefused, refused } from '../engine/events.ts'
 import type { Room, TurnHost } from '../engine/host.ts'
-import { contextNow, type Known, measureNow } from '../engine/measure-context.ts'
+import { contextNow, measureNow } from '../engine/measure-context.ts'
 import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
 import type { List } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
@@ -12,9 +12,9 @@ import {
   type CompactionOutlook,
   type OptimalTrigger,
   optimalTrigger,
+  type PlanContext,
   usualOutlook,
 } from '../planner/plan-input.ts'
-import type { CompactPolicy } from '../policy/policy.ts'
 import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { chooseSpan, type Span } from '../summary/select-span.ts'
 import type { CompactForm } from '../summary/summary-prompt.ts'
@@ -25,16 +25,16 @@ export interface CompactAsked {
   readonly trigger: CompactTrigger
   readonly cause: CompactCause
   readonly form?: CompactForm
-  /** uuid of the record that the person picked, for `from` and `up_to`. */
+  /** uuid of the record that the user picked, for `from` and `up_to`. */
   readonly pivot?: string
   readonly instructions?: string
-  /** Tokens that the view may have after it; half of the auto-compact line unless told. */
+  /** Tokens that the context may have afterwards; default: half of the auto-compact threshold. */
   readonly target?: number
-  /** `local`: without a model. Else the policy's chain of asking. */
+  /** `local`: without a model. Default: the attempts that policy allows. */
   readonly summarizer?: 'local' | 'model'
-  /** The session could not go on without it: a veto is told and not obeyed. */
+  /** The session could not continue without it: a block by a hook is reported and not obeyed. */
   readonly isForced?: boolean
-  /** What made it start by itself: the auto-compact line, or that it pays. */
+  /** Why an automatic one started: the auto-compact threshold, or that it saves money. */
   readonly firedBy?: 'threshold' | 'price'
 }
 
@@ -42,19 +42,19 @@ export interface CompactionPlan {
   readonly ok: true
   readonly asked: CompactAsked
   readonly span: Span
-  /** The view it was made of, and the acts that stood then. */
+  /** The context when it was planned, and the rewrites in force then. */
   readonly entries: List<Entry>
   readonly acts: readonly Act[]
-  /** The records that were pinned then. */
+  /** The records pinned when it was planned. */
   readonly pins: PinnedUuids
-  /** Sentences for the person: a cut that was moved, pins that found no room. */
+  /** Sentences for the user: a cut that was moved, pins over the budget. */
   readonly notes: readonly string[]
   readonly before: ContextTokens
-  /** Null: none applies, it must only become smaller. */
+  /** Null: no target, the context must only become smaller. */
   readonly target: number | null
-  /** At or above this it would start again at once; null where the window is not known. */
+  /** The auto-compact threshold, at which another compaction would start at once; null if the window is unknown. */
   readonly line: number | null
-  /** Dollars, and the calls after which it has paid for itself; null where nobody can tell. */
+  /** Cost, and the calls until it has paid for itself; null if unknown. */
   readonly price: OptimalTrigger | null
   /** Milliseconds since 1970. */
   readonly at: number
@@ -62,140 +62,101 @@ export interface CompactionPlan {
 
 export function planCompaction(
   state: SessionState,
-  asked: CompactAsked,
-  { host, room }: { readonly host: TurnHost; readonly room: Room },
+  request: CompactAsked,
+  { host, room: compaction }: { readonly host: TurnHost; readonly room: Room },
 ): CompactionPlan | RewriteRefused {
-  const off = switchedOff(asked, host)
-  if (off !== null) return off
-  const { form = 'full', pivot } = asked
+  const { policy, profile, switches = NO_SWITCHES, clock } = host
+  const { scaled, estimator } = compaction
+  const { auto, manual } = mechanismStates(policy, switches)
+  const mechanism = request.trigger === 'manual' ? manual : auto
+  if (!mechanism.on)
+    return refused('off', `Compaction is switched off by ${mechanism.because}. Unset it to compact.`)
+  const { form = 'full', pivot } = request
   const choice = chooseSpan(state.view, {
     form,
     ...(pivot === undefined ? {} : { pivot }),
     pins: {
       targets: [...state.pins],
-      budgetTokens: host.policy.compact.pinTokens,
-      tokensOf: room.estimator.entry,
+      budgetTokens: policy.compact.pinTokens,
+      tokensOf: estimator.entry,
     },
-    apart: host.profile.thinking.binding === 'prefix',
+    apart: profile.thinking.binding === 'prefix',
   })
   if (!choice.ok) return refused(choice.reason, choice.message)
-  const before = measureNow(state, host, room)
+  const { span } = choice
+  const before = measureNow(state, host, compaction)
+  // At the blocking threshold no message fits any more: nothing may prevent the compaction.
+  const isBlocked = scaled.known && before.high >= scaled.lines.blocking
+  // A partial compaction frees what the user picked, however much that is.
+  const target = form === 'full' && scaled.known ? scaled.lines.target : null
   return {
     ok: true,
-    asked: { ...asked, isForced: asked.isForced === true || isBlocked(before, room) },
-    span: choice.span,
+    asked: { ...request, isForced: request.isForced === true || isBlocked },
+    span,
     entries: state.view.entries,
     acts: state.view.acts,
     pins: state.pins,
-    notes: notesOn(choice.span, host.policy.compact),
+    notes: listNotes(span, policy.compact.pinTokens),
     before,
-    ...linesFor(asked, room),
-    price: compactionPrice(state, {
-      host,
-      room,
-      isLocal: asked.summarizer === 'local',
-      span: choice.span,
-      tokens: before.expected,
-    }),
-    at: host.clock.now(),
+    target: request.target ?? target,
+    line: scaled.known ? scaled.lines.autoCompact : null,
+    price: estimateCost(state, host, compaction, { span, request, tokens: before.expected }),
+    at: clock.now(),
   }
 }
 
-/** Above the blocking line nothing more can be said: what stands in the way of room is overruled. */
-function isBlocked({ high }: ContextTokens, { scaled }: Room): boolean {
-  return scaled.known && high >= scaled.lines.blocking
-}
-
-function notesOn({ note, unpinned }: Span, { pinTokens }: CompactPolicy): readonly string[] {
+function listNotes({ note, unpinned }: Span, pinTokens: number): readonly string[] {
   const count = unpinned.length
   const which = unpinned.map(({ record }) => record.uuid).join(', ')
-  const pins =
-    count === 0
-      ? []
-      : [
-          `Pinned records may take ${pinTokens} tokens in all, and ${count} of them found no room and will be summarised: ${which}. Let others go, or raise compact.pinTokens.`,
-        ]
-  return [...(note === null ? [] : [note]), ...pins]
+  const pins = `Pinned records may take ${pinTokens} tokens in all, and ${count} of them found no room and will be summarised: ${which}. Let others go, or raise compact.pinTokens.`
+  return [...(note === null ? [] : [note]), ...(count === 0 ? [] : [pins])]
 }
 
-/** A partial compaction by hand frees what the person picked, however much that is. */
-function linesFor(
-  { target, form = 'full' }: CompactAsked,
-  { scaled }: Room,
-): Pick<CompactionPlan, 'target' | 'line'> {
-  const line = scaled.known ? scaled.lines.autoCompact : null
-  if (target !== undefined) return { target, line }
-  return { target: form === 'full' && scaled.known ? scaled.lines.target : null, line }
-}
-
-function switchedOff(
-  { trigger }: CompactAsked,
-  { policy, switches = NO_SWITCHES }: TurnHost,
-): RewriteRefused | null {
-  const states = mechanismStates(policy, switches)
-  const state = trigger === 'manual' ? states.manual : states.auto
-  return state.on
-    ? null
-    : refused('off', `Compaction is switched off by ${state.because}. Unset it to compact.`)
-}
-
-// What a compaction would cost now, told by what it would really send: the span, the cache as it is, its lifetime.
-
-interface PriceQuestion {
-  readonly host: TurnHost
-  readonly room: Room
-  /** It is made without a model. */
-  readonly isLocal: boolean
-  readonly span: Span
-  /** Of the context now. */
-  readonly tokens: number
-}
-
-/** Null where nobody can tell. */
-function compactionPrice(state: SessionState, question: PriceQuestion): OptimalTrigger | null {
-  const { host, room, tokens } = question
-  const known = contextNow(state, host, room, 'call')
-  const { rates, cache, write, meter } = known.context
+/** Estimated from what would be sent: the span, the cache as it is, its lifetime. Null if prices or growth are unknown. */
+function estimateCost(
+  state: SessionState,
+  host: TurnHost,
+  compaction: Room,
+  planned: { readonly span: Span; readonly request: CompactAsked; readonly tokens: number },
+): OptimalTrigger | null {
+  const { context } = contextNow(state, host, compaction, 'call')
+  const { rates, cache, write, meter } = context
   const growth = growthPerCall(meter)
   if (rates === null || growth === null) return null
+  const { chain } = host.policy.compact
   return optimalTrigger({
-    context: tokens,
-    outlook: outlookOf(known, question),
+    context: planned.tokens,
+    outlook: expectedResult(context, compaction, planned.span),
     growthPerCall: growth,
     rates,
     write,
-    isWarm: cache.isWarm && state.sent !== null && host.policy.compact.chain.fork,
-    isAsked: isAsked(question),
+    isWarm: cache.isWarm && state.sent !== null && chain.fork,
+    isAsked:
+      compaction.writeSummary === undefined &&
+      planned.request.summarizer !== 'local' &&
+      chain.local !== 'only',
   })
 }
 
-/** A model is paid for the summary: not where the host writes it, nor where it is made without one. */
-function isAsked({ isLocal, host, room }: PriceQuestion): boolean {
-  return room.writeSummary === undefined && !isLocal && host.policy.compact.chain.local !== 'only'
-}
+/** A summary has about 15 % of the tokens it replaces, no more than the last one had, and rarely more than `max`. */
+const SUMMARY_SIZE = { share: 0.15, max: 3_000 }
 
-/** A summary has some 15% of what it stands for, and no more than the last one; hardly ever more than so many tokens. */
-const SUMMARY = { part: 0.15, most: 3_000 }
-
-/** What is kept in front of a summary stays cached where it is; what is kept behind it is written again. */
-function outlookOf({ context, state }: Known, { room, span }: PriceQuestion): CompactionOutlook {
+/** Messages kept before a summary stay cached; those kept after it are written to the cache again. */
+function expectedResult(context: PlanContext, compaction: Room, span: Span): CompactionOutlook {
+  const { carriers = [], scaled, estimator } = compaction
+  const last = context.outlook
   const sizeOf = (entries: readonly Entry[]): number =>
-    scaleOf(context.calibration) * entries.reduce((sum, entry) => sum + room.estimator.entry(entry), 0)
-  const most = state.room?.outlook?.summary ?? SUMMARY.most
-  const summary = Math.min(most, SUMMARY.part * sizeOf(span.summarised))
-  const [kept, others] = [sizeOf(span.kept), sizeOf([...span.pinned, ...span.unanswered])]
-  const back = others + (span.form === 'from' ? 0 : kept) + carriersSize({ context, state }, room)
-  const front = span.form === 'from' ? kept : 0
+    scaleOf(context.calibration) * entries.reduce((sum, entry) => sum + estimator.entry(entry), 0)
+  const summary = Math.min(last?.summary ?? SUMMARY_SIZE.max, SUMMARY_SIZE.share * sizeOf(span.summarised))
+  const kept = sizeOf(span.kept)
+  const others = sizeOf([...span.pinned, ...span.unanswered])
+  const typical = usualOutlook(context.prefixTokens, scaled.known ? scaled.lines.target : null)
+  const sources = carriers.length === 0 ? 0 : (last ?? typical).carried
+  const before = span.form === 'from' ? kept : 0
+  const after = others + (span.form === 'from' ? 0 : kept) + sources
   return {
-    after: Math.round(context.prefixTokens + front + summary + back),
+    after: Math.round(context.prefixTokens + before + summary + after),
     summary: Math.round(summary),
-    carried: Math.round(back),
+    carried: Math.round(after),
   }
-}
-
-/** As much as the last time. */
-function carriersSize({ context, state }: Known, { carriers = [], scaled }: Room): number {
-  if (carriers.length === 0) return 0
-  const usual = usualOutlook(context.prefixTokens, scaled.known ? scaled.lines.target : null)
-  return (state.room?.outlook ?? usual).carried
 }

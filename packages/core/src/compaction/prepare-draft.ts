@@ -1,47 +1,61 @@
 /**
- * Prepares a compaction: hooks, summary, gate, what comes back, and the size it leaves. Appends nothing to the
- * conversation; whatever goes wrong, the session is as it was.
+ * Prepares a draft: hooks, summary, check of the summary, re-attached sources, and the size it leaves. Appends nothing
+ * to the conversation; if anything fails, the session is as it was.
  */
 
 import {
   ABORTED,
   NO_SUMMARY_USAGE,
   type RewriteRefused,
+  refused,
+  SUPERSEDED,
   type TurnEvent,
   untilDone,
   withReply,
 } from '../engine/events.ts'
-import type { Room } from '../engine/host.ts'
-import { type Keeping, thinkingLost } from '../engine/session-state.ts'
-import { isAborted, type TurnRun } from '../engine/session-writer.ts'
+import { type Hook, type HookContext, type Room, runHooks } from '../engine/host.ts'
+import { measureNow } from '../engine/measure-context.ts'
+import { isAborted, type TurnRun, trial } from '../engine/session-writer.ts'
 import { boundedCarriers, presentNow } from '../engine/update-prefix.ts'
 import type { Epoch } from '../log/record.ts'
 import { turnEpoch } from '../request/prefix.ts'
-import { arrange, carry, formerCarried } from '../sources/collect.ts'
+import { type HookOutput, hookContext } from '../sources/builtin-sources.ts'
+import { arrange, carry, formerCarried, shed } from '../sources/collect.ts'
 import type { Carried, NotCarried } from '../sources/context-source.ts'
-import type { CompactionDraft, Drafted } from './draft.ts'
-import { type Fit, fit } from './fit-draft.ts'
-import { beforeCompaction, sessionStarts, toldAfter } from './hooks.ts'
+import { composeInstructions } from '../summary/summary-prompt.ts'
+import type { ContextTokens } from '../tokens/usage.ts'
+import {
+  type CompactionDraft,
+  type Drafted,
+  irreducibleContext,
+  type Keeping,
+  type MeasuredDraft,
+  receiptFor,
+  recordsOf,
+  thinkingLost,
+} from './draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
-import type { SummaryAsked } from './run-attempt.ts'
-import { type Asking, gated, writeSmaller, writeSummary } from './write-summary.ts'
+import { type Asking, gated, type SummaryAsked, writeSmaller, writeSummary } from './write-summary.ts'
 
+type DraftResult = CompactionDraft | RewriteRefused
+
+/** Prepares a draft to be reviewed and committed later, and emits the phase `done`. */
 export function prepareCompaction(
-  run: TurnRun,
-  room: Room,
+  turn: TurnRun,
+  compaction: Room,
   plan: CompactionPlan,
-): AsyncGenerator<TurnEvent, CompactionDraft | RewriteRefused> {
-  return untilDone(preparedDraft(run, room, plan))
+): AsyncGenerator<TurnEvent, DraftResult> {
+  return untilDone(preparedDraft(turn, compaction, plan))
 }
 
-/** The same without saying that it is over, for whoever goes on with it at once. */
+/** The same without the phase `done`, for a caller that commits the draft at once. */
 export async function* preparedDraft(
-  run: TurnRun,
-  room: Room,
+  turn: TurnRun,
+  compaction: Room,
   plan: CompactionPlan,
-): AsyncGenerator<TurnEvent, CompactionDraft | RewriteRefused> {
+): AsyncGenerator<TurnEvent, DraftResult> {
   let usage = NO_SUMMARY_USAGE
-  const events = drafting(run, room, plan)
+  const events = runSteps(turn, compaction, plan)
   try {
     for (;;) {
       const step = await events.next()
@@ -54,156 +68,303 @@ export async function* preparedDraft(
   }
 }
 
-async function* drafting(
-  run: TurnRun,
-  room: Room,
+async function* runSteps(
+  turn: TurnRun,
+  compaction: Room,
   plan: CompactionPlan,
-): AsyncGenerator<TurnEvent, CompactionDraft | RewriteRefused> {
-  const started = run.host.clock.now()
-  const hooked = yield* beforeCompaction(run, room, plan)
+): AsyncGenerator<TurnEvent, DraftResult> {
+  const started = turn.host.clock.now()
+  const hooked = yield* runPreCompactHooks(turn, compaction, plan)
   if (!hooked.ok) return hooked
   yield { type: 'phase', phase: 'compacting' }
-  const asked = { plan, instructions: hooked.instructions }
-  const written = yield* writeSummary(run, room, asked)
+  const task = { plan, instructions: hooked.instructions }
+  const written = yield* writeSummary(turn, compaction, task)
   if (!written.ok) return written
-  if (isAborted(run)) return ABORTED
-  const brought = yield* bringBack(run, room, plan)
-  if (brought === null || isAborted(run)) return ABORTED
-  const hooks = yield* sessionStarts(run, room)
-  if (isAborted(run)) return ABORTED
-  const end = yield* fitted(run, room, { asked, written, brought, hooks })
-  if (!end.ok) return end
-  yield* restored(brought, end)
-  return yield* told(run, room, { ...end, durationMs: run.host.clock.now() - started })
-}
-
-interface Ready {
-  readonly asked: SummaryAsked
-  readonly written: Asking
-  readonly brought: Brought
-  readonly hooks: Drafted['hooks']
-}
-
-/** The summary that was written, or, while that leaves too much and a smaller one could help, the next that is. */
-async function* fitted(
-  run: TurnRun,
-  room: Room,
-  ready: Ready,
-): AsyncGenerator<TurnEvent, CompactionDraft | RewriteRefused> {
-  const { asked } = ready
-  let { written } = ready
-  let best = await fitOf(run, room, ready)
-  let last = best
-  while (last.over > 0 && last.largestSummary > 0) {
-    const why = `With this summary the conversation would be ${last.over} tokens too large.`
-    const { largestSummary } = last
-    const next = yield* writeSmaller(run, room, { asked, asking: written, why, largestSummary })
-    if (next === null) break
-    if (!next.ok || isAborted(run)) return ABORTED
-    written = next
-    last = await fitOf(run, room, { ...ready, written })
-    if (last.over < best.over) best = last
-  }
-  return best.outcome
-}
-
-async function fitOf(run: TurnRun, room: Room, { asked, written, brought, hooks }: Ready): Promise<Fit> {
-  const { plan } = asked
-  const summary = gated(run, room, { plan, written: written.summary })
-  const { superseded } = brought
-  const kept = { span: plan.span, superseded, isBlock: summary.block !== null, late: [] }
-  return fit(run, room, {
-    plan,
-    summary,
-    ...arranged(run, brought, kept.isBlock),
-    rendered: brought.carried,
-    superseded,
-    hooks,
-    epoch: await epochAfter(run, kept),
-    durationMs: 0,
+  if (isAborted(turn)) return ABORTED
+  const sources = yield* reattachSources(turn, compaction, plan)
+  if (sources === null || isAborted(turn)) return ABORTED
+  const hooks = yield* runSessionStartHooks(turn, compaction)
+  if (isAborted(turn)) return ABORTED
+  const draft = yield* shrinkToFit(turn, compaction, { task, written, sources, hooks })
+  if (!draft.ok) return draft
+  yield* emitRestored(sources, draft)
+  return yield* runPostCompactHooks(turn, compaction, {
+    ...draft,
+    durationMs: turn.host.clock.now() - started,
   })
 }
 
-/** A provider's own summary stands in front of everything. */
-function arranged(
-  { state, host }: TurnRun,
-  { carried }: Brought,
-  isBlock: boolean,
-): Pick<Drafted, 'front' | 'carried'> {
-  if (isBlock || !host.policy.compact.carriersFirst) return { front: [], carried }
-  const { front, behind } = arrange(carried, formerCarried(state.view))
-  return { front, carried: behind }
+// Hooks
+
+type PreCompactResult = { readonly ok: true; readonly instructions: string | null } | RewriteRefused
+
+/** Returns the instructions for the summary: the user's, the policy's, then those of hooks. */
+async function* runPreCompactHooks(
+  turn: TurnRun,
+  compaction: Room,
+  { asked }: CompactionPlan,
+): AsyncGenerator<TurnEvent, PreCompactResult> {
+  const hooks = compaction.hooks?.preCompact ?? []
+  const added: string[] = []
+  if (hooks.length > 0) yield { type: 'phase', phase: 'running PreCompact hooks' }
+  const input = {
+    trigger: asked.trigger,
+    customInstructions: asked.instructions ?? '',
+    sessionId: turn.state.id,
+  }
+  for await (const end of runHooks(hooks, input, hookLimits(turn, compaction))) {
+    if (!end.ok) yield { type: 'hook-failed', hook: end.name, message: end.message }
+    else if (end.output !== undefined) {
+      const { newCustomInstructions, userDisplayMessage, block } = end.output
+      if (userDisplayMessage !== undefined)
+        yield { type: 'hook-said', hook: end.name, message: userDisplayMessage }
+      if (newCustomInstructions !== undefined) added.push(newCustomInstructions)
+      if (block !== undefined && asked.isForced !== true)
+        return refused('blocked', `The hook ${end.name} does not want a compaction now: ${block}`)
+      if (block !== undefined) yield { type: 'veto-overruled', hook: end.name, reason: block }
+    }
+  }
+  if (isAborted(turn)) return ABORTED
+  const { instructions, instructionCharacters } = turn.host.policy.compact
+  const sources = { person: asked.instructions, policy: instructions, hooks: added }
+  return { ok: true, instructions: composeInstructions(sources, instructionCharacters).text }
 }
 
-function* restored({ carried, skipped }: Brought, draft: Drafted): Generator<TurnEvent, void> {
-  if (carried.length + skipped.length === 0) return
-  const keys = [...draft.front, ...draft.carried].map(({ key }) => key)
-  const shed = carried.map(({ key }) => key).filter((key) => !keys.includes(key))
-  yield { type: 'restored', keys, skipped, shed }
+async function* runSessionStartHooks(
+  turn: TurnRun,
+  compaction: Room,
+): AsyncGenerator<TurnEvent, readonly Carried[]> {
+  const hooks = compaction.hooks?.sessionStart ?? []
+  if (hooks.length === 0) return []
+  yield { type: 'phase', phase: 'running SessionStart hooks' }
+  return yield* collectHookContext(turn, compaction, hooks, { source: 'compact', sessionId: turn.state.id })
 }
 
-/** Hooks that are told of the finished summary may add to what the model reads, as long as that still fits. */
-async function* told(
-  run: TurnRun,
-  room: Room,
+/** PostCompact hooks see the finished summary and may add context, as long as the draft still fits. */
+async function* runPostCompactHooks(
+  turn: TurnRun,
+  compaction: Room,
   draft: CompactionDraft,
-): AsyncGenerator<TurnEvent, CompactionDraft | RewriteRefused> {
-  const added = yield* toldAfter(run, room, draft)
-  if (isAborted(run)) return ABORTED
+): AsyncGenerator<TurnEvent, DraftResult> {
+  const hooks = compaction.hooks?.postCompact ?? []
+  const { plan, summary, receipt } = draft
+  const input = { trigger: plan.asked.trigger, sessionId: turn.state.id, summary: summary.text, receipt }
+  if (hooks.length > 0) yield { type: 'phase', phase: 'running PostCompact hooks' }
+  const added = hooks.length === 0 ? [] : yield* collectHookContext(turn, compaction, hooks, input)
+  if (isAborted(turn)) return ABORTED
   if (added.length === 0) return draft
-  const { outcome } = fit(run, room, { ...draft, hooks: [...draft.hooks, ...added] })
+  const { outcome } = fitDraft(turn, compaction, { ...draft, hooks: [...draft.hooks, ...added] })
   return outcome.ok || outcome.reason === 'superseded' ? outcome : draft
 }
 
-// What the work depends on, from its sources of truth, for the view that a compaction leaves.
+async function* collectHookContext<Input>(
+  turn: TurnRun,
+  compaction: Room,
+  hooks: readonly Hook<Input, HookContext>[],
+  input: Input,
+): AsyncGenerator<TurnEvent, readonly Carried[]> {
+  const outputs: HookOutput[] = []
+  for await (const end of runHooks(hooks, input, hookLimits(turn, compaction))) {
+    if (!end.ok) yield { type: 'hook-failed', hook: end.name, message: end.message }
+    else if (end.output !== undefined) {
+      const { additionalContext, userDisplayMessage } = end.output
+      if (userDisplayMessage !== undefined)
+        yield { type: 'hook-said', hook: end.name, message: userDisplayMessage }
+      outputs.push({ hook: end.name, text: additionalContext ?? '' })
+    }
+  }
+  return hookContext(outputs, { budgets: compaction.scaled.budgets, measure: compaction.estimator.text })
+}
 
-interface Brought {
+function hookLimits({ host, signal }: TurnRun, { deadlines }: Room) {
+  return { deadlines, timeoutSeconds: host.policy.turn.hooks.timeoutSeconds, signal }
+}
+
+// Sources
+
+interface ReattachedSources {
   readonly carried: readonly Carried[]
   readonly superseded: readonly string[]
   readonly skipped: readonly NotCarried[]
 }
 
-const NOTHING: Brought = { carried: [], superseded: [], skipped: [] }
-
-/** Null where it was called off. */
-async function* bringBack(
-  run: TurnRun,
-  room: Room,
-  plan: CompactionPlan,
-): AsyncGenerator<TurnEvent, Brought | null> {
-  if (room.carriers === undefined || room.carriers.length === 0) return NOTHING
+/** Renders the state the work depends on, from its sources of truth. Null if aborted. */
+async function* reattachSources(
+  turn: TurnRun,
+  compaction: Room,
+  { span }: CompactionPlan,
+): AsyncGenerator<TurnEvent, ReattachedSources | null> {
+  if (compaction.carriers === undefined || compaction.carriers.length === 0)
+    return { carried: [], superseded: [], skipped: [] }
   yield { type: 'phase', phase: 'bringing back context' }
-  const { span } = plan
-  const outcome = await carry(boundedCarriers(room, run.signal), {
-    session: run.state.session,
+  const { failed, ...sources } = await carry(boundedCarriers(compaction, turn.signal), {
+    session: turn.state.session,
     kept: [...span.kept, ...span.pinned, ...span.unanswered],
-    policy: run.host.policy,
-    budgets: room.scaled.budgets,
-    measure: room.estimator.text,
+    policy: turn.host.policy,
+    budgets: compaction.scaled.budgets,
+    measure: compaction.estimator.text,
   })
-  if (run.signal?.aborted === true) return null
-  const { carried, superseded, skipped, failed } = outcome
+  if (isAborted(turn)) return null
   for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
-  return { carried, superseded, skipped }
+  return sources
 }
 
-// The epoch that begins with a compaction: the cache behind the prefix is lost anyway, so what changed moves in.
+function* emitRestored({ carried, skipped }: ReattachedSources, draft: Drafted): Generator<TurnEvent, void> {
+  if (carried.length + skipped.length === 0) return
+  const keys = [...draft.front, ...draft.carried].map(({ key }) => key)
+  const dropped = carried.map(({ key }) => key).filter((key) => !keys.includes(key))
+  yield { type: 'restored', keys, skipped, shed: dropped }
+}
 
-/** Null where the prefix stays: nothing changed, thinking that is kept is bound to it, or the host has none to give. */
-async function epochAfter(run: TurnRun, keeping: Keeping): Promise<Epoch | null> {
+// Size
+
+interface DraftInput {
+  readonly task: SummaryAsked
+  readonly written: Asking
+  readonly sources: ReattachedSources
+  readonly hooks: Drafted['hooks']
+}
+
+/** Drops optional sources, then asks for smaller summaries, as long as the draft is over its target. */
+async function* shrinkToFit(
+  turn: TurnRun,
+  compaction: Room,
+  input: DraftInput,
+): AsyncGenerator<TurnEvent, DraftResult> {
+  let { written } = input
+  let best = fitDraft(turn, compaction, await createDraft(turn, compaction, input))
+  let last = best
+  while (last.over > 0 && last.largestSummary > 0) {
+    const why = `With this summary the conversation would be ${last.over} tokens too large.`
+    const next = yield* writeSmaller(turn, compaction, input.task, {
+      last: written,
+      why,
+      largestSummary: last.largestSummary,
+    })
+    if (next === null) break
+    if (!next.ok || isAborted(turn)) return ABORTED
+    written = next
+    last = fitDraft(turn, compaction, await createDraft(turn, compaction, { ...input, written }))
+    if (last.over < best.over) best = last
+  }
+  return best.outcome
+}
+
+async function createDraft(turn: TurnRun, compaction: Room, input: DraftInput): Promise<Drafted> {
+  const { sources, hooks } = input
+  const { plan } = input.task
+  const summary = gated(turn, compaction, plan, input.written.summary)
+  const { carried, superseded } = sources
+  const isBlock = summary.block !== null
+  // The provider's own summary block must be the first message; otherwise unchanged sources come first and stay cached.
+  const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
+  const { front, behind } = isFirst
+    ? arrange(carried, formerCarried(turn.state.view))
+    : { front: [], behind: carried }
+  return {
+    plan,
+    summary,
+    front,
+    carried: behind,
+    rendered: carried,
+    superseded,
+    hooks,
+    epoch: await nextSnapshot(turn, { span: plan.span, superseded, isBlock, late: [] }),
+    durationMs: 0,
+  }
+}
+
+/**
+ * The prefix snapshot that starts with the compaction: the cache after the prefix is lost anyway, so pending changes
+ * are absorbed. Null if the prefix stays: nothing changed, kept thinking is bound to it, or the host cannot supply one.
+ */
+async function nextSnapshot(turn: TurnRun, keeping: Keeping): Promise<Epoch | null> {
   const { span } = keeping
-  const { standing } = run.state.told
+  const { profile } = turn.host
+  const { standing } = turn.state.told
   if (standing === null || span.form === 'from') return null
-  const lost = new Set(thinkingLost(keeping, run.host.profile))
+  const lost = new Set(thinkingLost(keeping, profile))
   const records = [...span.kept, ...span.pinned]
     .map(({ record }) => record)
     .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
-  const present = await presentNow({ ...run, state: { ...run.state, texts: new Map() } })
+  const present = await presentNow({ ...turn, state: { ...turn.state, texts: new Map() } })
   if ('ok' in present) return null
   const { ttl } = standing.epoch
-  const turn = turnEpoch(standing.epoch, ttl === undefined ? present : { ...present, ttl }, {
+  const next = turnEpoch(standing.epoch, ttl === undefined ? present : { ...present, ttl }, {
     records,
-    profile: run.host.profile,
+    profile,
   })
-  return turn.turns ? turn.epoch : null
+  return next.turns ? next.epoch : null
+}
+
+interface FitResult {
+  readonly outcome: DraftResult
+  /** Tokens over the target; 0 if it fits. */
+  readonly over: number
+  /** Tokens that a summary may have for the draft to fit; 0 if none is small enough. */
+  readonly largestSummary: number
+}
+
+/** Measures the draft on the session as it would be, and drops optional sources while it is over its target. */
+function fitDraft(turn: TurnRun, compaction: Room, whole: Drafted): FitResult {
+  const measured = measureDraft(turn, compaction, whole)
+  if (measured === null) return { outcome: refused('superseded', SUPERSEDED), over: 0, largestSummary: 0 }
+  const fitted = dropSources(turn, compaction, measured)
+  const { drafted, after, state } = fitted
+  const { plan, summary } = drafted
+  const over = excessTokens(plan, after)
+  const summaryTokens = compaction.estimator.text(summary.text)
+  const largestSummary = over === 0 ? 0 : Math.max(0, summaryTokens - over)
+  if (after.expected >= plan.before.expected) {
+    const message = `The result would have ${after.expected} tokens, and there are ${plan.before.expected} now: nothing is gained.`
+    return { outcome: refused('not-smaller', message), over, largestSummary }
+  }
+  // A partial compaction frees what the user picked, however much that is; its outcome says if it will not last.
+  const { target } = plan.asked
+  const limit = target === undefined ? (plan.span.form === 'full' ? plan.line : null) : target + 1
+  if (limit !== null && after.high >= limit)
+    return { outcome: irreducibleContext(fitted, compaction, limit), over, largestSummary }
+  const receipt = receiptFor(compaction, drafted, { before: turn.state, after: state })
+  const draft = {
+    ...drafted,
+    ok: true as const,
+    after,
+    prepared: summary.text,
+    receipt,
+    usage: NO_SUMMARY_USAGE,
+  }
+  return { outcome: draft, over, largestSummary }
+}
+
+function measureDraft(turn: TurnRun, compaction: Room, drafted: Drafted): MeasuredDraft | null {
+  const records = recordsOf(turn, compaction, drafted)
+  if (records === null) return null
+  const state = trial(turn.state, records)
+  return { drafted, after: measureNow(state, turn.host, compaction), state }
+}
+
+/** Tokens above the target, or above the present size: a compaction must make the context smaller. */
+function excessTokens({ target, before }: CompactionPlan, after: ContextTokens): number {
+  const aboveTarget = target === null ? 0 : after.high - target
+  return Math.max(0, aboveTarget, after.expected - before.expected + 1)
+}
+
+/** Sources are estimated one by one and measured as a whole, so dropping them may take more than one round. */
+const MAX_ROUNDS = 3
+
+function dropSources(turn: TurnRun, compaction: Room, whole: MeasuredDraft): MeasuredDraft {
+  const { plan, front, carried, rendered } = whole.drafted
+  const candidates = rendered.filter((source) => front.includes(source) || carried.includes(source))
+  let best = whole
+  let wanted = 0
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const over = excessTokens(plan, best.after)
+    if (over === 0) break
+    wanted += over
+    const { kept } = shed(candidates, wanted, turn.host.policy.compact.target)
+    const keep = (list: readonly Carried[]): readonly Carried[] => list.filter((one) => kept.includes(one))
+    const shorter = { ...whole.drafted, front: keep(front), carried: keep(carried) }
+    best = measureDraft(turn, compaction, shorter) ?? best
+  }
+  return best
 }

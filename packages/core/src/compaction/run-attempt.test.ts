@@ -4,7 +4,8 @@ import { openTestSession } from '../../test/engine/test-session.ts'
 import type { Deadlines, Model } from '../engine/ports.ts'
 import type { ReplyEvent } from '../engine/reply.ts'
 import { planCompaction } from './plan-compaction.ts'
-import { boundedModel, chainContext } from './run-attempt.ts'
+import { boundedModel } from './run-attempt.ts'
+import { chainContext } from './write-summary.ts'
 
 const alive: ReplyEvent = { type: 'reply-alive' }
 const reply = {
@@ -40,8 +41,7 @@ async function told(
   stream: Model['stream'],
   options: { tooLong?: number; signal?: { aborted: boolean } } = {},
 ) {
-  const clock = { now: () => 0, sleep: async () => {} }
-  const model = boundedModel({ stream }, { deadlines: deadlinesOf(options.tooLong), clock, limits })
+  const model = boundedModel({ stream }, { deadlines: deadlinesOf(options.tooLong), limits })
   const events: ReplyEvent[] = []
   for await (const event of model.stream({} as never, options.signal)) events.push(event)
   return events.map((event) =>
@@ -106,7 +106,6 @@ describe('a model that is bounded', () => {
 
   it('is read no further where nobody listens any more', async () => {
     let said = 0
-    const clock = { now: () => 0, sleep: async () => {} }
     const stream: Model['stream'] = async function* () {
       for (;;) {
         said += 1
@@ -114,7 +113,7 @@ describe('a model that is bounded', () => {
         yield alive
       }
     }
-    const model = boundedModel({ stream }, { deadlines: deadlinesOf(500), clock, limits })
+    const model = boundedModel({ stream }, { deadlines: deadlinesOf(500), limits })
     for await (const _ of model.stream({} as never)) break
     await turnsOf(30)
     expect(said).toBeLessThan(5)

@@ -1,162 +1,41 @@
-/** The plan for a session as it stands: everything a decision rests on, gathered in one place. */
+/** How full the context window is, and everything a plan is made from, gathered in one place. */
 
 import { NO_LINEAGE } from '../cache/cache-model.ts'
-import { type CacheTemperature, cacheTemperature, callsToCome } from '../cache/cache-temperature.ts'
+import { cacheTemperature, callsToCome } from '../cache/cache-temperature.ts'
 import type { View } from '../context/context-view.ts'
 import type { Entry } from '../context/entry.ts'
 import { openCalls } from '../context/flatten.ts'
-import { type Rates, ratesFor } from '../cost/prices.ts'
+import { ratesFor } from '../cost/prices.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { type Epoch, isPrompt } from '../log/record.ts'
 import { recordAt } from '../log/session.ts'
-import { type Plan, plan } from '../planner/plan.ts'
 import { contextSize, type Moment, type PlanContext } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
 import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import type { AssembledRequest } from '../request/build-request.ts'
 import { ttlFor } from '../request/cache-ttl.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
 import type { Room, TurnHost } from './host.ts'
 import { nextRequest } from './next-request.ts'
-import { advanceRoom, advanceTally, type RoomState, type SessionState } from './session-state.ts'
+import { advanceRoom, advanceTally, CLOSED, type RoomState, type SessionState } from './session-state.ts'
+import type { TurnRun, Unlinked } from './session-writer.ts'
 import { namesEditBetas, withOwnBetas } from './update-prefix.ts'
 
-interface Planned extends Known {
-  readonly plan: Plan
-}
-
-export function planNow(state: SessionState, host: TurnHost, room: Room, moment: Moment): Planned {
-  const known = contextNow(state, host, room, moment)
-  return { ...known, plan: plan(known.context) }
-}
-
-export interface Known {
-  readonly context: PlanContext
-  readonly state: SessionState
-}
-
-/** What a plan would rest on, without one being made. */
-export function contextNow(state: SessionState, host: TurnHost, room: Room, moment: Moment): Known {
-  const known = withCache(withRoom(state, room), host)
-  const tokens = measureNow(known, host, room).expected
-  const cache = temperature(known, host, tokens)
-  const tally = advanceTally(known.room.tally, known.session, cache.ttlMs)
-  const tallied = { ...known, room: { ...known.room, tally } }
-  const expectedCalls = callsToCome(tally.runs, cache.expectedCalls)
-  const context = planContext(tallied, host, { room, moment, tokens, cache: { ...cache, expectedCalls } })
-  return { context, state: tallied }
-}
-
-type RoomyState = SessionState & { readonly room: RoomState }
-
-export function withRoom(state: SessionState, room: Room): RoomyState {
-  return { ...state, room: advanceRoom(state.room, state.view, room) }
-}
-
-/** How full the window is now. */
-export function measureNow(state: SessionState, host: TurnHost, room: Room): ContextTokens {
-  const { room: known } = withRoom(state, room)
+/** How full the context window is now. */
+export function measureNow(state: SessionState, host: TurnHost, compaction: Room): ContextTokens {
+  const { room: known } = withRoom(state, compaction)
   const { policy, profile } = host
-  const prefix = (): number => prefixTokens(state, host, room.estimator)
+  const prefix = (): number => prefixTokens(state, host, compaction.estimator)
   return contextSize({ ...known, calibration: known.meter.calibration, policy, profile, prefix })
 }
 
-interface Asked {
-  readonly room: Room
-  readonly moment: Moment
-  readonly tokens: number
-  readonly cache: CacheTemperature
-}
-
-function planContext(state: RoomyState, host: TurnHost, asked: Asked): PlanContext {
-  const { room, moment, tokens, cache } = asked
-  const { policy, profile, source, switches } = host
-  const { register, meter, outlook } = state.room
-  const { tools, parameters } = host.offered()
-  return {
-    register,
-    meter,
-    pins: [...state.pins],
-    policy,
-    scaled: room.scaled,
-    ...(switches === undefined ? {} : { switches }),
-    profile,
-    calibration: meter.calibration,
-    prefixTokens: prefixTokens(state, host, room.estimator),
-    source,
-    moment,
-    cache,
-    rates: ratesNow(host, tokens),
-    write: ttlNow(state, host) === '1h' ? 'write1h' : 'write5m',
-    idleMs: idleMs(state, host),
-    retrieval: room.retrieval,
-    tools: tools.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])),
-    thinks: thinks(parameters, host),
-    thinkingMode: modeOf(parameters),
-    canEdit: namesEditBetas(state.told.standing?.parameters ?? withOwnBetas(parameters, host), profile),
-    tracking: {
-      failures: failuresNow(state, host),
-      openCalls: openCalls(state.flat).length,
-      waitsForPrompt: isWaitingForPrompt(state.view),
-      justUndone: isJustUndone(state.view, state.answered),
-      justCompacted: isJustCompacted(state),
-    },
-    ...(outlook === null ? {} : { outlook }),
-  }
-}
-
-function temperature(state: SessionState, host: TurnHost, tokens: number): CacheTemperature {
-  const { profile, policy, clock } = host
-  return cacheTemperature({
-    lineage: state.lineage ?? NO_LINEAGE,
-    sent: lastRequest(state, host),
-    flat: state.flat,
-    profile,
-    policy: policy.clear,
-    ttl: ttlNow(state, host),
-    now: clock.now(),
-    contextTokens: tokens,
-  })
-}
-
-/** New words of the person's are something new to try on: once more, however often it failed before. */
-function failuresNow({ room: { breaker }, view }: RoomyState, { policy }: TurnHost): number {
-  const most = policy.turn.auto.breakerFailures
-  return breaker.failures >= most && hasPromptSince(view, breaker.at) ? most - 1 : breaker.failures
-}
-
-function ttlNow(
-  { told }: SessionState,
-  { policy, profile, source, switches = NO_SWITCHES }: TurnHost,
-): string | null {
-  if (!mechanismStates(policy, switches).caching.on) return null
-  return ttlFor(told.standing?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
-}
-
-function ratesNow({ pricesOf, offered, clock }: TurnHost, tokens: number): Rates | null {
-  const prices = pricesOf(offered().model, new Date(clock.now()).toISOString())
-  return prices === null ? null : ratesFor(prices, tokens)
-}
-
-function idleMs({ session, answered }: SessionState, { clock }: TurnHost): number | null {
-  if (answered < 0) return null
-  const at = Date.parse(recordAt(session, answered).timestamp ?? '')
-  return Number.isNaN(at) ? null : Math.max(0, clock.now() - at)
-}
-
-function thinks({ thinking }: JsonObject, { profile }: TurnHost): boolean {
-  if (isObject(thinking)) return thinking.type !== 'disabled'
-  return profile.thinking.whenAbsent !== 'disabled'
-}
-
-function modeOf({ thinking }: JsonObject): ThinkingMode | null {
-  return isObject(thinking) && typeof thinking.type === 'string' ? (thinking.type as ThinkingMode) : null
+export function withRoom(state: SessionState, compaction: Room): SessionState & { readonly room: RoomState } {
+  return { ...state, room: advanceRoom(state.room, state.view, compaction) }
 }
 
 const prefixes = new WeakMap<Epoch, { readonly estimator: Estimator; readonly tokens: number }>()
 
-/** Of the epoch that stands; before the first, of the tools that would be declared. */
+/** Tokens of the current prefix; before the first, of the tools that would be declared. */
 export function prefixTokens({ told }: SessionState, host: TurnHost, estimator: Estimator): number {
   const epoch = told.standing?.epoch
   if (epoch === undefined) return estimator.prefix({ tools: host.offered().tools })
@@ -168,10 +47,102 @@ export function prefixTokens({ told }: SessionState, host: TurnHost, estimator: 
   return tokens
 }
 
-// A session that was opened again: what its log tells of the cache is read before anything is decided by it. Taken
-// for cold, a warm cache would be rewritten for nothing, and what was deleted from it would come back.
+export interface Known {
+  readonly context: PlanContext
+  readonly state: SessionState
+}
 
-/** With the edge where the last request had it: what is cleared next is read up to there. */
+/** Gathers what a plan is made from. `state`: with what was learnt on the way. */
+export function contextNow(given: SessionState, host: TurnHost, compaction: Room, moment: Moment): Known {
+  const { policy, profile, source, switches = NO_SWITCHES } = host
+  const { tools, parameters, model } = host.offered()
+  const now = host.clock.now()
+  const tracking = trackingNow(given, host)
+  const thinking = thinkingSettings(parameters, host)
+  const idleMs = millisecondsIdle(given, now)
+  const known = withCache(withRoom(given, compaction), host)
+  const { standing } = known.told
+  const { meter, register, outlook } = known.room
+  const tokens = measureNow(known, host, compaction).expected
+  const prices = host.pricesOf(model, new Date(now).toISOString())
+  const ttl = mechanismStates(policy, switches).caching.on
+    ? ttlFor(standing?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
+    : null
+  const cache = cacheTemperature({
+    lineage: known.lineage ?? NO_LINEAGE,
+    // Before the first request of this process the next one stands in: its markers are where those of the last were.
+    sent: known.sent ?? (standing === null ? null : nextRequest(known, standing, host).request),
+    flat: known.flat,
+    profile,
+    policy: policy.clear,
+    ttl,
+    now,
+    contextTokens: tokens,
+  })
+  const tally = advanceTally(known.room.tally, known.session, cache.ttlMs)
+  const context: PlanContext = {
+    register,
+    meter,
+    pins: [...known.pins],
+    policy,
+    scaled: compaction.scaled,
+    ...(host.switches === undefined ? {} : { switches }),
+    profile,
+    calibration: meter.calibration,
+    prefixTokens: prefixTokens(known, host, compaction.estimator),
+    source,
+    moment,
+    cache: { ...cache, expectedCalls: callsToCome(tally.runs, cache.expectedCalls) },
+    rates: prices === null ? null : ratesFor(prices, tokens),
+    write: ttl === '1h' ? 'write1h' : 'write5m',
+    idleMs,
+    retrieval: compaction.retrieval,
+    tools: tools.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])),
+    ...thinking,
+    canEdit: namesEditBetas(standing?.parameters ?? withOwnBetas(parameters, host), profile),
+    tracking,
+    ...(outlook === null ? {} : { outlook }),
+  }
+  return { context, state: { ...known, room: { ...known.room, tally } } }
+}
+
+function trackingNow(state: SessionState, { policy }: TurnHost): PlanContext['tracking'] {
+  const { room, view, flat, answered } = state
+  const breaker = room?.breaker ?? CLOSED
+  const most = policy.turn.auto.breakerFailures
+  // A new prompt allows one more attempt, however often compaction failed before.
+  const mayRetry = breaker.failures >= most && hasPromptSince(view, breaker.at)
+  return {
+    failures: mayRetry ? most - 1 : breaker.failures,
+    openCalls: openCalls(flat).length,
+    waitsForPrompt: isWaitingForPrompt(view),
+    justUndone: isJustUndone(view, answered),
+    justCompacted: isJustCompacted(state),
+  }
+}
+
+function thinkingSettings(
+  { thinking }: JsonObject,
+  { profile }: TurnHost,
+): Pick<PlanContext, 'thinks' | 'thinkingMode'> {
+  if (!isObject(thinking)) return { thinks: profile.thinking.whenAbsent !== 'disabled', thinkingMode: null }
+  const { type } = thinking
+  return {
+    thinks: type !== 'disabled',
+    thinkingMode: typeof type === 'string' ? (type as ThinkingMode) : null,
+  }
+}
+
+function millisecondsIdle({ session, answered }: SessionState, now: number): number | null {
+  if (answered < 0) return null
+  const at = Date.parse(recordAt(session, answered).timestamp ?? '')
+  return Number.isNaN(at) ? null : Math.max(0, now - at)
+}
+
+/**
+ * A reopened session rebuilds the state of the provider's cache from its log before anything is decided by it: a warm
+ * cache taken for cold would be rewritten for nothing, and what was deleted from it would come back.
+ */
 function withCache<State extends SessionState>(state: State, host: TurnHost): State {
   const { standing } = state.told
   if (state.lineage !== null || standing === null) return state
@@ -179,59 +150,22 @@ function withCache<State extends SessionState>(state: State, host: TurnHost): St
   return { ...state, edge, lineage }
 }
 
-/** Before the first request since then, the next one stands in: its markers stand where those of the last did. */
-function lastRequest(state: SessionState, host: TurnHost): AssembledRequest | null {
-  const { standing } = state.told
-  if (state.sent !== null || standing === null) return state.sent
-  return nextRequest(state, standing, host).request
-}
-
-// Has anything come since the last compaction? Another one would do nothing before it has.
-
-/** The newest act is a compaction, and nothing has been said behind what it wrote. */
+/** The newest rewrite is a compaction, and no message was appended after it: another one would change nothing. */
 export function isJustCompacted({ view, answered }: SessionState): boolean {
-  const act = view.acts.at(-1)
-  return act?.kind === 'compact' && answered <= view.rewrittenAt && !hasNewWords(view)
-}
-
-function hasNewWords({ entries, rewrittenAt, acts }: SessionState['view']): boolean {
-  const batch = acts.at(-1)?.batch ?? null
+  const { entries, rewrittenAt, acts } = view
+  const act = acts.at(-1)
+  if (act?.kind !== 'compact' || answered > rewrittenAt) return false
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
-    if (entry === undefined || entry.index <= rewrittenAt) return false
+    if (entry === undefined || entry.index <= rewrittenAt) return true
     const { record } = entry
-    const isOwn = batch !== null && record.batch?.id === batch
-    if (!isOwn && (record.type === 'user' || record.type === 'assistant')) return true
+    const isOwn = act.batch !== null && record.batch?.id === act.batch
+    if (!isOwn && (record.type === 'user' || record.type === 'assistant')) return false
   }
-  return false
+  return true
 }
 
-// Acts that were taken back since the person last spoke: what starts by itself waits, and the model is told once.
-
-export const UNDO_NOTICE = 'undo_notice'
-
-/** An act was undone and the person has not spoken since. */
-export function isWaitingForPrompt(view: View): boolean {
-  return undoneSincePrompt(view).length > 0
-}
-
-/** An act was undone, stands so, and no model has said anything since. `answered`: index of its newest words. */
-export function isJustUndone({ entries, undone, rewrittenAt }: View, answered: number): boolean {
-  if (undone.length === 0) return false
-  for (let place = entries.length - 1; place >= 0; place -= 1) {
-    const entry = entries.at(place)
-    if (entry === undefined || entry.index <= answered || entry.index < rewrittenAt) return false
-    if (isUndoing(entry)) return true
-  }
-  return false
-}
-
-function isUndoing({ record }: Entry): boolean {
-  const subtype = record.type === 'system' ? record.subtype : undefined
-  return subtype === 'compact_undone' || subtype === 'clear_undone'
-}
-
-/** The person has spoken behind the record at `index`. */
+/** A user prompt follows the record at `index`. */
 export function hasPromptSince({ entries }: View, index: number): boolean {
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
@@ -241,27 +175,53 @@ export function hasPromptSince({ entries }: View, index: number): boolean {
   return false
 }
 
-/** The undoings behind the newest prompt that no notice tells of yet. */
-export function untoldUndoings(view: View): readonly Entry[] {
-  return undoneSincePrompt(view)
+// Undone rewrites: automatic ones wait for the next prompt, and the model is informed once.
+
+export const UNDO_NOTICE = 'undo_notice'
+
+/** The notice, to be appended with the next prompt, that the context was restored; none if nothing was undone. */
+export function undoings({ state }: Pick<TurnRun, 'state'>): readonly Unlinked[] {
+  const found = untoldUndoings(state.view)
+  if (found.length === 0) return []
+  return [{ type: 'attachment', isMeta: true, attachment: { type: UNDO_NOTICE, content: undoNotice(found) } }]
 }
 
-/** Nothing is looked for where nothing was ever undone: a turn may be long. */
-function undoneSincePrompt({ entries, undone, rewrittenAt }: View): readonly Entry[] {
+/** A rewrite was undone, and no user prompt has followed. */
+export function isWaitingForPrompt(view: View): boolean {
+  return untoldUndoings(view).length > 0
+}
+
+/** Undo records after the newest prompt and the newest notice. Free if nothing was ever undone: a turn may be long. */
+export function untoldUndoings({ entries, undone, rewrittenAt }: View): readonly Entry[] {
   const found: Entry[] = []
   if (undone.length === 0) return found
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
     if (entry === undefined || isPrompt(entry.record) || entry.index < rewrittenAt) break
     if (entry.record.type === 'attachment' && entry.record.attachment.type === UNDO_NOTICE) break
-    if (isUndoing(entry)) found.unshift(entry)
+    if (isUndo(entry)) found.unshift(entry)
   }
   return found
 }
 
-/** One line for the model, with the prompt that comes next. */
-export function undoNotice(undoings: readonly Entry[]): string {
-  const isCompaction = undoings.some(
+/** A rewrite was undone, and the model has not responded since. `answered`: index of its newest response. */
+export function isJustUndone({ entries, undone, rewrittenAt }: View, answered: number): boolean {
+  if (undone.length === 0) return false
+  for (let place = entries.length - 1; place >= 0; place -= 1) {
+    const entry = entries.at(place)
+    if (entry === undefined || entry.index <= answered || entry.index < rewrittenAt) return false
+    if (isUndo(entry)) return true
+  }
+  return false
+}
+
+function isUndo({ record }: Entry): boolean {
+  const subtype = record.type === 'system' ? record.subtype : undefined
+  return subtype === 'compact_undone' || subtype === 'clear_undone'
+}
+
+export function undoNotice(undos: readonly Entry[]): string {
+  const isCompaction = undos.some(
     ({ record }) => record.type === 'system' && record.subtype === 'compact_undone',
   )
   return isCompaction

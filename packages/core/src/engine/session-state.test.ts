@@ -4,25 +4,20 @@ import { announceAct, emptyCacheWatch, UNWATCHED, withWatched } from '../cache/c
 import type { Entry } from '../context/entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createProfile } from '../policy/provider-profile.ts'
-import type { Span } from '../summary/select-span.ts'
 import {
   type AttemptEnd,
   advanceTally,
   afterAttempt,
-  announceEpoch,
   type Breaker,
   CLOSED,
   chainLink,
   compactedNow,
   isOpen,
-  type Keeping,
   NO_TALLY,
   NONE_PINNED,
   nextTurn,
   startTracking,
   thinkersIn,
-  thinkingLost,
   watchAct,
   withPins,
 } from './session-state.ts'
@@ -151,24 +146,6 @@ describe('acts read off the log', () => {
   })
 })
 
-describe('a new epoch', () => {
-  it('is announced for whatever lies in front of the messages, with all its causes', () => {
-    const names = ['a', 'b', 'c', 'd', 'e']
-    const { sources } = announceEpoch(emptyCacheWatch(), 'sdk', [
-      { kind: 'model', from: 'x', to: 'y' },
-      { kind: 'tools', names },
-      { kind: 'sections', names: ['git'] },
-      { kind: 'parameters', names: ['betas', 'speed'] },
-    ])
-    const act =
-      'changed the model from x to y, defined tools a, b, c and 2 more, rewrote section git, changed parameters betas, speed'
-    const zones = ['model', 'tools', 'system', 'other']
-    expect(sources.get('repl_main_thread')?.announced).toEqual(
-      zones.map((zone) => ({ kind: 'rewrite', zone, act })),
-    )
-  })
-})
-
 const word = (target: unknown, pinned: boolean, more: object = {}) =>
   ({ type: 'system', subtype: 'pin', pin: { target, pinned }, ...more }) as never
 
@@ -210,8 +187,6 @@ describe('the breaker', () => {
   })
 })
 
-const BOUND = createProfile({ thinking: { binding: 'prefix' } })
-
 function entries(...ids: readonly string[]): readonly Entry[] {
   const builder = new SessionBuilder('told')
   for (const id of ids) {
@@ -225,50 +200,7 @@ function entries(...ids: readonly string[]): readonly Entry[] {
   return builder.view.entries.toArray()
 }
 
-const span = (parts: Partial<Span>): Span => ({
-  form: 'full',
-  summarised: [],
-  kept: [],
-  pinned: [],
-  unanswered: [],
-  aside: [],
-  input: [],
-  unpinned: [],
-  pivot: null,
-  movedFrom: null,
-  note: null,
-  ...parts,
-})
-
-const keeping = (parts: Partial<Span>, more: Partial<Keeping> = {}): Keeping => ({
-  span: span(parts),
-  superseded: [],
-  isBlock: false,
-  late: [],
-  ...more,
-})
-
-describe('thinking that a compaction makes invalid', () => {
-  it.each<[string, Keeping, readonly string[]]>([
-    ['all that stands behind a summary', keeping({ form: 'up_to', kept: entries('a', 'b') }), ['a', 'b']],
-    ['nothing that stands in front of it', keeping({ form: 'from', kept: entries('a', 'b') }), []],
-    [
-      'nothing that follows a block directly',
-      keeping({ form: 'up_to', kept: entries('a') }, { isBlock: true }),
-      [],
-    ],
-    ['what is pinned', keeping({ form: 'from', kept: entries('a'), pinned: entries('p') }), ['p']],
-    [
-      'what stands behind something that is left out',
-      keeping({ form: 'from', kept: entries('a', 'note', 'b') }, { superseded: ['note'] }),
-      ['b'],
-    ],
-    ['what came meanwhile', keeping({}, { late: entries('late') }), ['late']],
-  ])('%s', (_, kept, lost) => {
-    expect(thinkingLost(kept, BOUND)).toEqual(lost)
-    expect(thinkingLost(kept, createProfile({ thinking: { binding: 'model' } }))).toEqual([])
-  })
-
+describe('thinking that entries show', () => {
   it('counts each response once, and none whose thinking is gone', () => {
     const [first] = entries('a')
     if (first === undefined) throw new Error('there is one')

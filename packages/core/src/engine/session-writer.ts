@@ -1,4 +1,4 @@
-/** A turn under way: the session as it grows, and how records come into it. */
+/** A turn under way, and how records are appended to its session: in batches, compared and swapped on the position. */
 
 import type {
   AssistantRecord,
@@ -14,95 +14,92 @@ import type { TurnHost } from './host.ts'
 import type { NewRecord, Signal } from './ports.ts'
 import { catchUp, type SessionState, withRecords } from './session-state.ts'
 
-/** `state` moves on with everything appended. */
+/** `state` is replaced with everything appended. */
 export interface TurnRun {
   state: SessionState
   readonly host: TurnHost
   readonly signal: Signal | undefined
-  /** Where several runs share one `state`: their writes one after the other, each on what the one before left. */
+  /** If several turns share one `state`: runs their writes one after the other. */
   readonly alone?: Alone
 }
 
 export type Alone = <T>(work: () => Promise<T>) => Promise<T>
 
-/** Nobody else writes to the session of `run` while `work` is under way. */
+/** No other turn that shares the state writes to the session while `work` runs. */
 export function aloneOn<T>({ alone }: TurnRun, work: () => Promise<T>): Promise<T> {
   return alone === undefined ? work() : alone(work)
 }
 
+/** A record without its links: the writer adds uuid, parent, time and session. */
 export type Unlinked = Body<UserRecord | AssistantRecord | AttachmentRecord | SystemRecord>
 
 type Body<R extends RecordBase> = R extends unknown
   ? Omit<R, 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'seq' | 'batch'>
   : never
 
-/** Appends `bodies` as one batch behind what the conversation says last. Null: it is done. */
+/** Appends `bodies` as one batch after the last message of the conversation. Null if it succeeded. */
 export async function* append(
-  run: TurnRun,
+  turn: TurnRun,
   bodies: readonly Unlinked[],
 ): AsyncGenerator<TurnEvent, Halt | null> {
-  return bodies.length === 0 ? null : yield* written(run, () => linked(run, bodies))
+  return bodies.length === 0 ? null : yield* appendBatch(turn, () => linked(turn, bodies))
 }
 
 /**
- * The same for records that say themselves what they follow: a boundary follows nothing. They were made of the
- * session as it is now; one that has moved on until they can be written refuses them as a conflict.
+ * Appends records that carry their own links, such as a compaction boundary, as one batch. They were created from the
+ * present state: if the session has moved on by the time they can be written, that is a conflict.
  */
 export async function* appendRecords(
-  run: TurnRun,
+  turn: TurnRun,
   records: readonly NewRecord[],
 ): AsyncGenerator<TurnEvent, Halt | null> {
-  return records.length === 0 ? null : yield* written(run, () => records, run.state.position)
+  return records.length === 0 ? null : yield* appendBatch(turn, () => records, turn.state.position)
 }
 
-async function* written(
-  run: TurnRun,
-  make: () => readonly NewRecord[],
-  madeAt?: number,
+/** `create` is called under the write lock. `createdAt`: the position that the records require. */
+async function* appendBatch(
+  turn: TurnRun,
+  create: () => readonly NewRecord[],
+  createdAt?: number,
 ): AsyncGenerator<TurnEvent, Halt | null> {
-  const outcome = await aloneOn(run, () => write(run, make(), madeAt))
+  const outcome = await aloneOn(turn, async (): Promise<Halt | readonly SessionRecord[]> => {
+    const records = create()
+    const { id, position } = turn.state
+    const result =
+      createdAt === undefined || createdAt === position
+        ? await turn.host.journal.append(id, position, records)
+        : { ok: false as const, reason: 'conflict' as const, position }
+    if (!result.ok) return { ok: false, reason: result.reason, refusal: result, unsaved: records }
+    // The state may have changed during the append: build on the present one.
+    turn.state = withRecords(turn.state, result.records, result.position)
+    return result.records
+  })
   if ('reason' in outcome) return outcome
   yield { type: 'appended', records: outcome }
   return null
 }
 
-async function write(
-  run: TurnRun,
-  records: readonly NewRecord[],
-  madeAt: number | undefined,
-): Promise<Halt | readonly SessionRecord[]> {
-  const { id, position } = run.state
-  const outcome =
-    madeAt === undefined || madeAt === position
-      ? await run.host.journal.append(id, position, records)
-      : { ok: false as const, reason: 'conflict' as const, position }
-  if (!outcome.ok) return { ok: false, reason: outcome.reason, refusal: outcome, unsaved: records }
-  // Others may have learnt something meanwhile: the state as it is now, not as it was.
-  run.state = withRecords(run.state, outcome.records, outcome.position)
-  return outcome.records
-}
-
-/** Brings the session to where its log is: what to do after a conflict. */
-export function refresh(run: TurnRun): Promise<void> {
-  return aloneOn(run, async () => {
+/** Reads what other writers appended: to be done after a conflict. */
+export function refresh(turn: TurnRun): Promise<void> {
+  return aloneOn(turn, async () => {
     for (;;) {
-      const before = run.state
-      const after = await catchUp(run.host.journal, before)
-      if (run.state !== before) continue
-      run.state = after
+      const before = turn.state
+      const after = await catchUp(turn.host.journal, before)
+      if (turn.state !== before) continue
+      turn.state = after
       return
     }
   })
 }
 
-/** As records of their own, behind what the conversation says last. */
+/** The bodies as records, linked to each other and to `parent`; default: the last record of the conversation. */
 export function linked(
   { state, host }: TurnRun,
   bodies: readonly Unlinked[],
-  behind: string | null = tipOf(state),
+  parent: string | null = tipOf(state),
 ): readonly NewRecord[] {
   const timestamp = new Date(host.clock.now()).toISOString()
-  let parentUuid = behind
+  let parentUuid = parent
   return bodies.map((body) => {
     const record = { ...body, uuid: host.ids.next('record'), parentUuid, timestamp, sessionId: state.id }
     parentUuid = record.uuid
@@ -110,6 +107,7 @@ export function linked(
   })
 }
 
+/** uuid of the last record of the conversation; null if it is empty. */
 export function tipOf({ session }: SessionState): string | null {
   return session.tip === ROOT ? null : (recordAt(session, session.tip).uuid ?? null)
 }
@@ -118,15 +116,14 @@ export function isAborted({ signal }: TurnRun): boolean {
   return signal?.aborted === true
 }
 
-// A session as it would be with records that nobody has appended yet: what a rewrite is measured and checked on.
-
+/** The session as it would be with `records`, which are not appended: to measure and validate a rewrite. */
 export function trial(state: SessionState, records: readonly NewRecord[]): SessionState {
   const of = records.length
   const stamped = records.map(
     (record, index): SessionRecord =>
-      ({ ...record, seq: state.position + index + 1, batch: { id: TRIAL, index, of } }) as SessionRecord,
+      ({ ...record, seq: state.position + index + 1, batch: { id: PREVIEW, index, of } }) as SessionRecord,
   )
   return withRecords(state, stamped, state.position + of)
 }
 
-const TRIAL = 'trial'
+const PREVIEW = 'trial'

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import { emptyCacheWatch } from '../cache/cache-monitor.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { createProfile } from '../policy/provider-profile.ts'
 import type { Carrier, Offer } from '../sources/context-source.ts'
 import type { Room } from './host.ts'
 import type { Deadlines } from './ports.ts'
-import { boundedCarriers, namesEditBetas, withOwnBetas } from './update-prefix.ts'
+import { announceEpoch, boundedCarriers, namesEditBetas, withOwnBetas } from './update-prefix.ts'
 
 const EDITS = { clearThinking: 'clear_thinking', clearToolUses: 'clear_results' }
 const BETAS = [
@@ -113,5 +114,23 @@ describe('a carrier', () => {
     await offers.return?.()
     await Promise.resolve()
     expect(closed).toEqual(['closed'])
+  })
+})
+
+describe('a new epoch', () => {
+  it('is announced for whatever lies in front of the messages, with all its causes', () => {
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const { sources } = announceEpoch(emptyCacheWatch(), 'sdk', [
+      { kind: 'model', from: 'x', to: 'y' },
+      { kind: 'tools', names },
+      { kind: 'sections', names: ['git'] },
+      { kind: 'parameters', names: ['betas', 'speed'] },
+    ])
+    const act =
+      'changed the model from x to y, defined tools a, b, c and 2 more, rewrote section git, changed parameters betas, speed'
+    const zones = ['model', 'tools', 'system', 'other']
+    expect(sources.get('repl_main_thread')?.announced).toEqual(
+      zones.map((zone) => ({ kind: 'rewrite', zone, act })),
+    )
   })
 })

@@ -1,11 +1,15 @@
-/** Before a request: opens the epoch where none stands, and tells of all that changed about the prefix since. */
+/**
+ * Before a request: announce what changed since the last one. Prefix updates: system prompt and tools, announced as
+ * messages until the next snapshot. Source updates: todos, plan and other state of the work.
+ */
 
+import type { ProviderZone } from '../cache/cache-break.ts'
+import { announceAct, type CacheWatch } from '../cache/cache-monitor.ts'
 import { mayPreferNative } from '../clearing/propose-clearing.ts'
 import type { View } from '../context/context-view.ts'
 import { TidemarkError } from '../errors.ts'
 import { firstNonJson, isObject, isTooDeep, type JsonObject } from '../log/json.ts'
 import type { KnownRecord } from '../log/record.ts'
-import type { Moment } from '../planner/plan-input.ts'
 import type { BetaRule, Profile } from '../policy/provider-profile.ts'
 import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { unmarkedFields } from '../request/build-request.ts'
@@ -13,7 +17,6 @@ import { chooseTtl, recallGaps } from '../request/cache-ttl.ts'
 import { betasIn, hasBoundThinking, openEpoch, type Present } from '../request/prefix.ts'
 import {
   type ChangeCause,
-  type ChangeRules,
   changesOf,
   epochRecord,
   mustHold,
@@ -30,103 +33,68 @@ import { carryChanges } from '../sources/updates.ts'
 import type { Halt, TurnEvent } from './events.ts'
 import type { Offered, Room, TurnHost } from './host.ts'
 import type { Signal } from './ports.ts'
-import { announceEpoch, type SessionState } from './session-state.ts'
+import type { SessionState } from './session-state.ts'
 import { append, type TurnRun } from './session-writer.ts'
 
-/** A new epoch, what it could not take in, and once more. */
-const MOST_ROUNDS = 8
+/** A new snapshot may leave changes over, which are announced in the next round; more rounds than this never settle. */
+const MAX_ROUNDS = 8
 
-export async function* tellChanges(run: TurnRun): AsyncGenerator<TurnEvent, Halt | null> {
-  let present = await presentNow(run)
+/**
+ * Appends what changed about system prompt and tools since the model last saw them: the first snapshot, an update, or a
+ * new snapshot where an update is not possible.
+ */
+export async function* tellChanges(turn: TurnRun): AsyncGenerator<TurnEvent, Halt | null> {
+  let present = await presentNow(turn)
   if ('ok' in present) return present
-  const opened = yield* ensureEpoch(run, present)
-  if (opened !== null) return opened
-  for (let round = 0; round < MOST_ROUNDS; round += 1) {
-    const change = changeNow(run, present)
+  if (turn.state.told.standing === null) {
+    const epoch = openEpoch(withTtl(turn, present), turn.host.profile)
+    yield { type: 'epoch-opened', epoch }
+    const failure = yield* append(turn, [epochRecord(epoch)])
+    if (failure !== null) return failure
+  }
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const change = diffNow(turn, present)
     if (change.kind === 'none') return null
-    // Sections may say which model they speak to, and behind a new one the old words are worth nothing.
-    if (round === 0 && isOtherModel(change)) {
-      present = await presentNow(forgetful(run))
+    // Sections may depend on the model: with another one they are rendered again.
+    if (round === 0 && change.kind === 'epoch' && change.causes.some(({ kind }) => kind === 'model')) {
+      turn.state = { ...turn.state, texts: new Map() }
+      present = await presentNow(turn)
       if ('ok' in present) return present
       continue
     }
     yield { type: 'prefix-changed', change }
-    const halt = yield* append(run, change.records)
-    if (halt !== null) return halt
-    if (change.kind === 'epoch' && change.breaksCache) announce(run, change.causes)
+    const failure = yield* append(turn, change.records)
+    if (failure !== null) return failure
+    if (change.kind === 'epoch' && change.breaksCache) {
+      const watch = announceEpoch(turn.state.watch, turn.host.source, change.causes)
+      turn.state = { ...turn.state, watch }
+    }
   }
-  throw unsettled()
+  throw unstablePrefix()
 }
 
-function isOtherModel(change: PrefixChange): boolean {
-  return change.kind === 'epoch' && change.causes.some(({ kind }) => kind === 'model')
-}
-
-function forgetful(run: TurnRun): TurnRun {
-  run.state = { ...run.state, texts: new Map() }
-  return run
-}
-
-function announce(run: TurnRun, causes: readonly ChangeCause[]): void {
-  run.state = { ...run.state, watch: announceEpoch(run.state.watch, run.host.source, causes) }
-}
-
-async function* ensureEpoch(run: TurnRun, present: Present): AsyncGenerator<TurnEvent, Halt | null> {
-  if (run.state.told.standing !== null) return null
-  const epoch = openEpoch(withTtl(run, present), run.host.profile)
-  yield { type: 'epoch-opened', epoch }
-  return yield* append(run, [epochRecord(epoch)])
-}
-
-function changeNow(run: TurnRun, present: Present): PrefixChange {
-  const { told } = run.state
-  const { standing } = told
-  if (standing === null) throw unsettled()
-  const change = changesOf({ ...told, standing }, present, rulesOf(run))
-  // Only an epoch asks how long the cache should live, and the answer takes reading the log.
-  return change.kind === 'epoch'
-    ? changesOf({ ...told, standing }, withTtl(run, present), rulesOf(run))
-    : change
-}
-
-function rulesOf({ state, host }: TurnRun): ChangeRules {
+function diffNow(turn: TurnRun, present: Present): PrefixChange {
+  const { state, host } = turn
+  const { standing } = state.told
+  if (standing === null) throw unstablePrefix()
   const { volatile } = host.policy.cache
   const lateTools = host.lateTools ?? 'announce'
   const mayRewrite = volatile === 'inline' || lateTools === 'define'
-  return {
+  const rules = {
     profile: host.profile,
     volatile,
     lateTools,
-    isBound: mayRewrite && hasBoundThinking(recordsIn(state.view), host.profile),
+    isBound: mayRewrite && hasBoundThinking(recordsWithThinking(state.view), host.profile),
     holds: mustHold(state.flat, host.profile),
   }
+  const prefix = { ...state.told, standing }
+  const change = changesOf(prefix, present, rules)
+  // Only a new snapshot chooses the cache lifetime, which takes reading the log.
+  return change.kind === 'epoch' ? changesOf(prefix, withTtl(turn, present), rules) : change
 }
 
-function* recordsIn({ entries }: View): Generator<KnownRecord> {
+function* recordsWithThinking({ entries }: View): Generator<KnownRecord> {
   for (const { record, cleared } of entries) if (cleared?.thinking !== true) yield record
-}
-
-export async function presentNow(run: TurnRun): Promise<Present | PrefixHalt> {
-  const { host } = run
-  const { texts: known, textsSince } = standingTexts(run)
-  const due = sectionsDue(host.sections, known)
-  const computed = await computedNow(due)
-  if ('ok' in computed) return computed
-  const texts = new Map([...known, ...computed])
-  run.state = { ...run.state, texts, textsSince }
-  const offered = offeredNow(host)
-  if ('ok' in offered) return offered
-  const parameters = withOwnBetas(offered.parameters, host)
-  return { ...offered, parameters, sections: presentSections(host.sections, texts) }
-}
-
-/** A compaction makes texts stale, unless it kept thinking that holds the prefix as it is. */
-function standingTexts({ state, host }: TurnRun): Pick<SessionState, 'texts' | 'textsSince'> {
-  const since = state.view.acts.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
-  if (since === state.textsSince || state.texts.size === 0) return { texts: state.texts, textsSince: since }
-  return hasBoundThinking(recordsIn(state.view), host.profile)
-    ? state
-    : { texts: new Map(), textsSince: since }
 }
 
 function withTtl({ state, host }: TurnRun, present: Present): Present {
@@ -146,150 +114,189 @@ function withTtl({ state, host }: TurnRun, present: Present): Present {
   return { ...present, ttl }
 }
 
-function unsettled(): TidemarkError {
+function unstablePrefix(): TidemarkError {
   const expected = 'Expected tools, model and parameters that stay the same when they are written and read'
   return new TidemarkError('bad-option', `${expected}: give only what JSON can say.`)
 }
 
-// What a host gives for the prefix, made fit for the log before anything is built on it: fields that say nothing
-// are left out as JSON would leave them out, cache markers of the host's own too where the caching is ours. What
-// cannot be had ends the turn with words that name it.
+/**
+ * Announces a new snapshot to the cache monitor. It absorbs all pending changes, so any change of the prefix, in
+ * whichever zone, is its doing and no break.
+ */
+export function announceEpoch(watch: CacheWatch, source: string, causes: readonly ChangeCause[]): CacheWatch {
+  const act = causes.map(describeCause).join(', ')
+  return ZONES.reduce((next, zone) => announceAct(next, source, { kind: 'rewrite', zone, act }), watch)
+}
 
-type PrefixHalt = Extract<Halt, { readonly reason: 'prefix' }>
+const ZONES: readonly ProviderZone[] = ['model', 'tools', 'system', 'other']
 
-/** Tools, model and parameters as they should be now. */
-function offeredNow(host: TurnHost): Offered | PrefixHalt {
+function describeCause(cause: ChangeCause): string {
+  switch (cause.kind) {
+    case 'model':
+      return `changed the model from ${cause.from} to ${cause.to}`
+    case 'sections':
+      return `rewrote ${listNames('section', cause.names)}`
+    case 'tools':
+      return `defined ${listNames('tool', cause.names)}`
+    case 'parameters':
+      return `changed ${listNames('parameter', cause.names)}`
+  }
+}
+
+const MAX_NAMES = 3
+
+function listNames(noun: string, names: readonly string[]): string {
+  const more = names.length - MAX_NAMES
+  const listed = names.slice(0, MAX_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '')
+  return `${noun}${names.length === 1 ? '' : 's'} ${listed}`
+}
+
+// The prefix as the host wants it now, made fit for the log. A section or tool that cannot be had ends the turn with a
+// message that names it.
+
+type PrefixFailure = Extract<Halt, { readonly reason: 'prefix' }>
+
+/** Sections, tools, model and parameters as they should be now. Sections already rendered are reused. */
+export async function presentNow(turn: TurnRun): Promise<Present | PrefixFailure> {
+  const { host } = turn
+  const { texts: known, textsSince } = currentTexts(turn)
+  const rendered = await Promise.all(sectionsDue(host.sections, known).map(renderSection))
+  const failed = rendered.find((each) => 'ok' in each)
+  if (failed !== undefined) return failed
+  const texts = new Map([...known, ...rendered.flatMap((each) => ('ok' in each ? [] : [each]))])
+  turn.state = { ...turn.state, texts, textsSince }
+  const offered = readHostTools(host)
+  if ('ok' in offered) return offered
+  const parameters = withOwnBetas(offered.parameters, host)
+  return { ...offered, parameters, sections: presentSections(host.sections, texts) }
+}
+
+/** A compaction makes the texts stale, unless it kept thinking that is bound to the prefix. */
+function currentTexts({ state, host }: TurnRun): Pick<SessionState, 'texts' | 'textsSince'> {
+  const since = state.view.acts.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
+  if (since === state.textsSince || state.texts.size === 0) return { texts: state.texts, textsSince: since }
+  return hasBoundThinking(recordsWithThinking(state.view), host.profile)
+    ? state
+    : { texts: new Map(), textsSince: since }
+}
+
+async function renderSection({
+  name,
+  compute,
+}: PlacedSection): Promise<readonly [string, SectionText] | PrefixFailure> {
+  try {
+    const text: unknown = await compute()
+    if (text === null || text === undefined) return [name, null]
+    return typeof text === 'string'
+      ? [name, text]
+      : prefixFailure(`Section "${name}" gave no text: ${typeof text}.`)
+  } catch (thrown) {
+    return prefixFailure(`Section "${name}" could not be computed: ${describeThrown(thrown)}`)
+  }
+}
+
+/** Without undefined fields, as JSON would leave them out, and, if caching is on, without the host's own cache markers. */
+function readHostTools(host: TurnHost): Offered | PrefixFailure {
   let offered: Offered
   try {
     offered = host.offered()
   } catch (thrown) {
-    return haltOf(`Tools, model and parameters could not be had: ${wordsOf(thrown)}`)
+    return prefixFailure(`Tools, model and parameters could not be had: ${describeThrown(thrown)}`)
   }
-  const said = { ...offered, tools: offered.tools.map(saying), parameters: saying(offered.parameters) }
-  const { tools, parameters, model } = said
+  const { model } = offered
+  const [tools, parameters] = [offered.tools.map(withoutUndefined), withoutUndefined(offered.parameters)]
   const path = firstNonJson({ model, parameters, tools })
-  if (path !== null) return haltOf(`${nameOf(path, tools)} is no JSON value: give only what JSON can say.`)
-  return cachingIsOurs(host)
-    ? { ...said, tools: tools.map(unmarkedFields), parameters: unmarkedFields(parameters) }
-    : said
+  if (path !== null)
+    return prefixFailure(`${nameTool(path, tools)} is no JSON value: give only what JSON can say.`)
+  return mechanismStates(host.policy, host.switches ?? NO_SWITCHES).caching.on
+    ? { ...offered, tools: tools.map(unmarkedFields), parameters: unmarkedFields(parameters) }
+    : { ...offered, tools, parameters }
 }
 
-function cachingIsOurs({ policy, switches = NO_SWITCHES }: TurnHost): boolean {
-  return mechanismStates(policy, switches).caching.on
-}
-
-/** `tools.3.description` says less than whose description it is. */
-function nameOf(path: string, tools: Offered['tools']): string {
+/** `tools.3.description` as `description of tool Read`. */
+function nameTool(path: string, tools: Offered['tools']): string {
   const [head, index, ...rest] = path.split('.')
   const tool = head === 'tools' ? tools[Number(index)] : undefined
   const name = isObject(tool) && typeof tool.name === 'string' ? tool.name : null
   return name === null ? path : `${rest.join('.') || 'the definition'} of tool ${name}`
 }
 
-/** Texts of sections by name, computed side by side. */
-async function computedNow(
-  due: readonly PlacedSection[],
-): Promise<ReadonlyMap<string, SectionText> | PrefixHalt> {
-  const computed = await Promise.all(due.map(computedText))
-  const failed = computed.find((each) => 'ok' in each)
-  if (failed !== undefined) return failed
-  return new Map(computed.flatMap((each) => ('ok' in each ? [] : [[each.name, each.text] as const])))
-}
-
-interface Computed {
-  readonly name: string
-  readonly text: SectionText
-}
-
-async function computedText({ name, compute }: PlacedSection): Promise<Computed | PrefixHalt> {
-  try {
-    const text: unknown = await compute()
-    if (text === null || text === undefined) return { name, text: null }
-    return typeof text === 'string'
-      ? { name, text }
-      : haltOf(`Section "${name}" gave no text: ${typeof text}.`)
-  } catch (thrown) {
-    return haltOf(`Section "${name}" could not be computed: ${wordsOf(thrown)}`)
-  }
-}
-
-function haltOf(message: string): PrefixHalt {
+function prefixFailure(message: string): PrefixFailure {
   return { ok: false, reason: 'prefix', message }
 }
 
-function wordsOf(thrown: unknown): string {
-  const words = thrown instanceof Error ? thrown.message : String(thrown)
-  return words.trim() === '' ? 'no reason was given' : words
+function describeThrown(thrown: unknown): string {
+  const text = thrown instanceof Error ? thrown.message : String(thrown)
+  return text.trim() === '' ? 'no reason was given' : text
 }
 
-/** The very same value where every field of it says something. */
-function saying<T>(value: T): T {
-  return firstNonJson(value) === null || isTooDeep(value) ? value : (withoutUndefined(value) as T)
+/** The same object if no field is undefined. */
+function withoutUndefined<T>(value: T): T {
+  return firstNonJson(value) === null || isTooDeep(value) ? value : (dropUndefined(value) as T)
 }
 
-function withoutUndefined(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutUndefined)
+function dropUndefined(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(dropUndefined)
   if (!isObject(value) || Object.getPrototypeOf(value) !== Object.prototype) return value
   const entries = Object.entries(value).filter(([, item]) => item !== undefined)
-  return Object.fromEntries(entries.map(([name, item]) => [name, withoutUndefined(item)]))
+  return Object.fromEntries(entries.map(([name, item]) => [name, dropUndefined(item)]))
 }
 
-// Betas that edits by the provider take. They are named from the start of a session: naming them when the first
-// edit is due would itself lose the cache.
+// Betas that the provider's context edits need. They are named from the start of a session: naming them with the first
+// edit would itself break the cache.
 
-/** The parameters with what the engine's own requests need beside what the host asks for. */
+/** The host's parameters, with the betas that the engine's own requests need. */
 export function withOwnBetas(
   parameters: JsonObject,
   { policy, profile }: Pick<TurnHost, 'policy' | 'profile'>,
 ): JsonObject {
   if (!mayPreferNative({ policy, profile })) return parameters
   const given = betasIn(parameters)
-  const missing = lacking(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
+  const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
   return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }
 }
 
-/** The provider would take the edits with a request that has these parameters. */
+/** A request with these parameters may carry context edits. */
 export function namesEditBetas(parameters: JsonObject, profile: Profile): boolean {
-  return lacking(betasIn(parameters), profile).length === 0
+  return missingEditBetas(betasIn(parameters), profile).length === 0
 }
 
-function lacking(named: readonly string[], { betas, contextEdits }: Profile): readonly BetaRule[] {
+function missingEditBetas(named: readonly string[], { betas, contextEdits }: Profile): readonly BetaRule[] {
   const edits: readonly (string | null)[] = [contextEdits.clearThinking, contextEdits.clearToolUses]
-  const isOurs = ({ where, name }: BetaRule): boolean => where === 'edit' && edits.includes(name)
-  return betas.filter((rule) => isOurs(rule) && !rule.betas.some((beta) => named.includes(beta)))
+  return betas.filter(
+    ({ where, name, betas: any }) =>
+      where === 'edit' && edits.includes(name) && !any.some((beta) => named.includes(beta)),
+  )
 }
 
-// Between compactions: what changed about the work's state since the view last showed it is told, once.
-
-export async function* tellCarriers(run: TurnRun, _: Moment): AsyncGenerator<TurnEvent, Halt | null> {
-  const { room, policy, profile } = run.host
-  const carriers = (room?.carriers ?? []).filter(({ tellsChanges }) => tellsChanges)
-  if (room === undefined || carriers.length === 0 || mustHold(run.state.flat, profile)) return null
-  const { state } = run
-  const shown = advanceShown(state.shown, state.view.entries)
-  const end = await carryChanges(boundedCarriers(room, run.signal), {
-    session: state.session,
+/** Appends what changed about the state of the work since the context last showed it. */
+export async function* tellCarriers(turn: TurnRun): AsyncGenerator<TurnEvent, Halt | null> {
+  const { policy, profile } = turn.host
+  const compaction = turn.host.room
+  const isTelling = compaction?.carriers?.some(({ tellsChanges }) => tellsChanges) ?? false
+  if (compaction === undefined || !isTelling || mustHold(turn.state.flat, profile)) return null
+  const { session, view } = turn.state
+  const shown = advanceShown(turn.state.shown, view.entries)
+  const { carried, failed } = await carryChanges(boundedCarriers(compaction, turn.signal), {
+    session,
     shown,
     policy,
-    budgets: room.scaled.budgets,
-    measure: room.estimator.text,
+    budgets: compaction.scaled.budgets,
+    measure: compaction.estimator.text,
   })
-  run.state = { ...run.state, shown }
-  if (run.signal?.aborted === true) return { ok: false, reason: 'aborted' }
-  for (const { carrier, why } of end.failed) yield { type: 'restore-failed', carrier, why }
-  const bodies = end.carried.map(({ attachment }) => ({
-    type: 'attachment' as const,
-    isMeta: true,
-    attachment,
-  }))
-  return yield* append(run, bodies)
+  turn.state = { ...turn.state, shown }
+  if (turn.signal?.aborted === true) return { ok: false, reason: 'aborted' }
+  for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
+  return yield* append(
+    turn,
+    carried.map(({ attachment }) => ({ type: 'attachment', isMeta: true, attachment })),
+  )
 }
 
-// Carriers that cannot hang a session: one that takes too long has failed, and the others come all the same.
+/** Seconds that a context source may take for one item, for example a file on a disk that does not respond. */
+const MAX_SECONDS = 20
 
-/** Seconds that one thing of a carrier may take: a file on a disk that does not answer. */
-const LONGEST_SECONDS = 20
-
+/** The context sources, each bounded in time: one that takes too long fails, and the others are used all the same. */
 export function boundedCarriers(
   { carriers = [], deadlines }: Room,
   signal: Signal | undefined,
@@ -304,17 +311,17 @@ export function boundedCarriers(
       const offers = carrier.render(context)[Symbol.asyncIterator]()
       try {
         for (;;) {
-          const next = await deadlines.within(LONGEST_SECONDS * 1000, () => offers.next(), signal)
+          const next = await deadlines.within(MAX_SECONDS * 1000, () => offers.next(), signal)
           if (!next.ok) throw new Error(next.why === 'timeout' ? TOO_LONG : 'was called off')
           if (next.value.done === true) return
           yield next.value.value
         }
       } finally {
-        // Not waited for: one that hangs would hang here again.
+        // Not awaited: a source that hangs would hang here again.
         offers.return?.().then(undefined, () => {})
       }
     },
   }))
 }
 
-const TOO_LONG = `took longer than ${LONGEST_SECONDS} seconds`
+const TOO_LONG = `took longer than ${MAX_SECONDS} seconds`

@@ -1,4 +1,4 @@
-/** What a plan is made from: the state of the session, of the cache and of earlier attempts, all as data. */
+/** Everything a plan is made from, as data: session, cache, earlier attempts, and what a compaction is expected to leave. */
 
 import type { CacheTemperature } from '../cache/cache-temperature.ts'
 import { deletedTokens } from '../clearing/cached-clearing.ts'
@@ -13,8 +13,8 @@ import { type Meter, readMeter } from '../tokens/context-meter.ts'
 import type { Calibration, ContextTokens } from '../tokens/usage.ts'
 
 /**
- * Where in a turn the plan is made. `prompt`: the person has just spoken. `call`: before another request of the
- * same turn. `turn-end`, `todo-done`: good places to stop and think.
+ * The point of a turn at which the plan is made. `prompt`: a user prompt was just appended. `call`: before another
+ * request of the same turn. `turn-end`, `todo-done`: natural breaks, good for a compaction.
  */
 export type Moment = 'prompt' | 'call' | 'turn-end' | 'todo-done'
 
@@ -23,48 +23,48 @@ export interface PlanContext {
   readonly meter: Meter
   readonly pins: readonly string[]
   readonly policy: Policy
-  /** Of the same policy: `scalePolicy(policy, model, switches)`. */
+  /** Thresholds and budgets of `policy` for the model's window. */
   readonly scaled: ScaledPolicy
   readonly switches?: Switches
   readonly profile: Profile
   readonly calibration: Calibration
   /** Estimate of system prompt and tools. */
   readonly prefixTokens: number
-  /** Who asks. */
+  /** The query source. */
   readonly source: string
   readonly moment: Moment
   readonly cache: CacheTemperature
   readonly rates: Rates | null
   readonly write: 'write5m' | 'write1h'
-  /** Milliseconds since the newest answer; null where there is none. */
+  /** Milliseconds since the newest response; null before the first. */
   readonly idleMs: number | null
   readonly retrieval: Retrieval
   /** Names of the tools that the request declares. */
   readonly tools: readonly string[]
   readonly thinks: boolean
   readonly thinkingMode: ThinkingMode | null
-  /** The request names what the provider's own edits take; it does unless told otherwise. */
+  /** The request names the betas that the provider's context edits need; default true. */
   readonly canEdit?: boolean
   readonly tracking: Tracking
-  /** Tokens, as estimated, deleted from the provider's cache since the newest response; the register's own word where absent. */
+  /** Estimated tokens deleted from the provider's cache since the newest response; default: as the index counts them. */
   readonly deletedTokens?: number
-  /** Tokens by which the context grows from call to call, where the host knows better than the meter. */
+  /** Tokens by which the context grows per call; default: as the meter measured it. */
   readonly growthPerCall?: number
-  /** What a compaction would leave; the usual where the session has had none. */
+  /** What a compaction would leave; default: a typical result. */
   readonly outlook?: CompactionOutlook
 }
 
-/** What happened before, carried through the loop by the engine. */
+/** Earlier attempts and undos, carried through the loop by the engine. */
 interface Tracking {
-  /** Automatic compactions that failed in a row. */
+  /** Consecutive failures of automatic compaction. */
   readonly failures: number
-  /** Calls of tools that have no answer yet: nothing is rewritten between a call and its answer. */
+  /** Tool calls without a result: nothing is rewritten between a call and its result. */
   readonly openCalls: number
-  /** An act was undone: what starts by itself waits for the person's next prompt. */
+  /** A rewrite was undone: automatic ones wait for the user's next prompt. */
   readonly waitsForPrompt: boolean
-  /** An act was undone and nothing has been answered since: only what must be is done again. */
+  /** A rewrite was undone and the model has not responded since: only an unavoidable one starts. */
   readonly justUndone: boolean
-  /** A compaction was made and nothing has come since: another one would do nothing. */
+  /** Nothing was appended since the last compaction, so another one would change nothing. */
   readonly justCompacted: boolean
 }
 
@@ -76,97 +76,93 @@ export const NO_TRACKING: Tracking = {
   justCompacted: false,
 }
 
-// When a compaction pays best where nothing forces it: the size at which the saving of smaller requests has paid
-// for it, C′ + √(2·d·F/r), with C′ the size after, d the growth per call, F the cost of one compaction and r the
-// price of reading.
-
+/** The result of a compaction, as expected before it or as the last one left it. */
 export interface CompactionOutlook {
-  /** Tokens of a request right after: prefix, summary and what comes back. */
+  /** Tokens of the first request after it: prefix, summary and re-attached context. */
   readonly after: number
   /** Tokens of the summary. */
   readonly summary: number
-  /** Tokens of what is brought back or kept behind it. */
+  /** Tokens re-attached or kept after the summary. */
   readonly carried: number
 }
 
-/** What real compactions come to, until a session has one of its own to go by. */
-const USUAL = { summary: 3_000, carried: 20_000 }
+/** Averages of real compactions, used until the session has had one. */
+const TYPICAL = { summary: 3_000, carried: 20_000 }
 
-/** `most`: tokens that a compaction aims at; null where the window is not known. */
-export function usualOutlook(prefixTokens: number, most: number | null = null): CompactionOutlook {
-  const room = most === null ? Number.POSITIVE_INFINITY : Math.max(0, most - prefixTokens)
-  const summary = Math.min(USUAL.summary, room)
-  const carried = Math.min(USUAL.carried, room - summary)
+/** `target`: tokens that a compaction aims at; null if the window is unknown. */
+export function usualOutlook(prefixTokens: number, target: number | null = null): CompactionOutlook {
+  const available = target === null ? Number.POSITIVE_INFINITY : Math.max(0, target - prefixTokens)
+  const summary = Math.min(TYPICAL.summary, available)
+  const carried = Math.min(TYPICAL.carried, available - summary)
   return { after: prefixTokens + summary + carried, summary, carried }
 }
 
-interface TriggerQuestion {
+interface TriggerInput {
   /** Tokens now. */
   readonly context: number
   readonly outlook: CompactionOutlook
   readonly growthPerCall: number
   readonly rates: Rates
   readonly write: 'write5m' | 'write1h'
-  /** The summary is asked for on a prefix that is still cached. */
+  /** The request for the summary reads a prefix that is still cached. */
   readonly isWarm: boolean
-  /** A model is paid for the summary; it is unless told otherwise. */
+  /** A model writes the summary, which costs a call; default true. */
   readonly isAsked?: boolean
 }
 
 export interface OptimalTrigger {
-  /** Tokens from which a compaction costs less than going on. */
+  /** Context size from which compacting costs less than continuing. */
   readonly tokens: number
-  /** Dollars of one compaction now. */
+  /** Cost of one compaction now, in dollars. */
   readonly cost: number
-  /** Calls after which it has paid for itself; null: never. */
+  /** Calls until it has paid for itself; null if it never does. */
   readonly breakEvenCalls: number | null
 }
 
-/** Null where a price is not known, or nothing grows. */
-export function optimalTrigger(question: TriggerQuestion): OptimalTrigger | null {
-  const { outlook, growthPerCall, rates, context } = question
-  const { cacheRead: read, output, input } = rates
-  const write = rates[question.write]
-  if (read === null || output === null || write === null || input === null) return null
+/**
+ * The context size at which the saving of smaller requests has paid for a compaction: C′ + √(2·d·F/r), with C′ the size
+ * after, d the growth per call, F the cost of one compaction and r the price of a cache read. Null if a price is
+ * unknown or nothing grows.
+ */
+export function optimalTrigger(input: TriggerInput): OptimalTrigger | null {
+  const { outlook, growthPerCall, rates, context, isWarm, isAsked = true } = input
+  const { cacheRead: read, output } = rates
+  const write = rates[input.write]
+  if (read === null || output === null || write === null || rates.input === null) return null
   if (read <= 0 || growthPerCall <= 0) return null
-  const { isWarm, isAsked = true } = question
-  const asked = isAsked ? (isWarm ? read : input) : 0
-  const spoken = isAsked ? output * outlook.summary : 0
-  const written = spoken + write * (outlook.summary + outlook.carried)
-  const fixed = Math.max(0, written + read * outlook.after + (asked - read) * context)
-  const cost = (written + asked * context) / 1_000_000
+  const promptRate = isAsked ? (isWarm ? read : rates.input) : 0
+  const outputCost = isAsked ? output * outlook.summary : 0
+  const written = outputCost + write * (outlook.summary + outlook.carried)
+  const fixed = Math.max(0, written + read * outlook.after + (promptRate - read) * context)
+  const cost = (written + promptRate * context) / 1_000_000
+  const savedPerCall = (read * (context - outlook.after)) / 1_000_000
   return {
     tokens: Math.round(outlook.after + Math.sqrt((2 * growthPerCall * fixed) / read)),
     cost,
-    breakEvenCalls: breakEven(cost, (read * (context - outlook.after)) / 1_000_000),
+    breakEvenCalls: savedPerCall <= 0 ? null : cost / savedPerCall,
   }
 }
 
-function breakEven(cost: number, savedPerCall: number): number | null {
-  return savedPerCall <= 0 ? null : cost / savedPerCall
-}
-
-// How full the window is, off the meter and the register: one reading for those who decide and those who report.
-
-interface SizeQuestion {
+interface SizeInput {
   readonly meter: Meter
   readonly register: Register
   readonly calibration: Calibration
   readonly policy: Policy
   readonly profile: Profile
-  /** Estimate of system prompt and tools; asked for only where nothing has been measured. */
+  /** Estimate of system prompt and tools; only called if no response has reported usage yet. */
   readonly prefix: () => number
-  /** Tokens that the provider has deleted, where the caller knows better than the register. */
+  /** Tokens deleted from the provider's cache; default: as the index counts them. */
   readonly deleted?: number | undefined
 }
 
-export function contextSize(question: SizeQuestion): ContextTokens {
-  const { meter, register, calibration, policy, profile, prefix } = question
+/** How full the context window is: the one figure for plans, status and receipts. */
+export function contextSize(input: SizeInput): ContextTokens {
+  const { meter, register, calibration, policy, profile, prefix } = input
   return readMeter(meter, {
     calibration,
     policy: policy.estimate,
     stripsThinking: profile.thinking.stripsFinishedTurns,
     prefix,
-    deleted: question.deleted ?? deletedTokens(register, { sinceResponse: meter.anchor !== null }),
+    deleted: input.deleted ?? deletedTokens(register, { sinceResponse: meter.anchor !== null }),
   })
 }

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import { scalePolicy } from '../policy/limits.ts'
-import { judgeCompaction } from './compact-trigger.ts'
-import { plan } from './plan.ts'
+import { judgeCompaction, plan } from './plan.ts'
 import { NO_TRACKING, type PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */

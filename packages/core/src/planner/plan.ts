@@ -1,17 +1,25 @@
 /**
- * What to do before the next request: wait, clear or compact, and why. Tier 1 is looked at first; a compaction
- * comes where clearing is not enough, or pays where nothing forces anything. Nothing is done here.
+ * What to do before the next request: wait, clear or compact, and why. Clearing is considered first; compaction starts
+ * where clearing is not enough, or where it saves money. Only decides; the engine carries the plan out.
  */
 
-import { type ClearQuestion, counted } from '../clearing/clear-plan.ts'
+import { counted } from '../clearing/clear-plan.ts'
 import { type Clearing, proposeClearing } from '../clearing/propose-clearing.ts'
 import type { NativeEdits } from '../clearing/provider-clearing.ts'
 import type { ClearProposal } from '../clearing/select-results.ts'
 import type { ClearWay, CompactCause } from '../log/record.ts'
 import { type LadderState, type ScaledPolicy, standOn } from '../policy/limits.ts'
-import { type ContextTokens, scaleOf } from '../tokens/usage.ts'
-import { autoHeld, type CompactVerdict, heldByUndo, isSelf, judgeCompaction } from './compact-trigger.ts'
-import { contextSize, type PlanContext } from './plan-input.ts'
+import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { growthPerCall } from '../tokens/context-meter.ts'
+import type { ContextTokens } from '../tokens/usage.ts'
+import { scaleOf } from '../tokens/usage.ts'
+import {
+  contextSize,
+  type OptimalTrigger,
+  optimalTrigger,
+  type PlanContext,
+  usualOutlook,
+} from './plan-input.ts'
 
 export interface Plan {
   readonly act: 'wait' | 'clear' | 'compact'
@@ -19,123 +27,124 @@ export interface Plan {
   readonly compact?: { readonly cause: CompactCause; readonly hard: boolean }
   /** A summary may be prepared in the background from here on. */
   readonly prepare: boolean
-  /** The way of tier 1 that is in force; null where none is. */
+  /** How tool results are cleared under the present policy and provider; null if clearing is off. */
   readonly way: ClearWay | null
-  /** `native`: what the next request asks of the provider. */
+  /** The clearing that the next request asks the provider to do. */
   readonly native: NativeEdits | null
-  /** At the blocking line with nothing that could help: a new message is refused, in these words. */
+  /** Why a new message is refused: the context is at the blocking threshold and nothing would help. */
   readonly refusal: string | null
   readonly context: ContextTokens
-  /** Null where the window is not known. */
+  /** Null if the context window is unknown. */
   readonly ladder: LadderState | null
-  /** The figures it was decided by: those who act use the same. */
+  /** The thresholds behind the decision; whoever executes the plan uses the same. */
   readonly scaled: ScaledPolicy
   readonly trace: readonly TraceStep[]
 }
 
+/** One option that was considered, and why it was or was not chosen, in a sentence a user can act on. */
+interface TraceStep {
+  readonly tier: 'clear' | 'compact' | 'wait'
+  /** Tokens now, and after the step. */
+  readonly before: number
+  readonly after: number
+  /** Dollars; null if prices are unknown. */
+  readonly price: number | null
+  /** Calls until it has paid for itself; null if it never does or that is unknown. */
+  readonly breakEven: number | null
+  readonly why: string
+  readonly chosen: boolean
+}
+
 export function plan(context: PlanContext): Plan {
-  const tokens = contextTokensOf(context)
-  const found = isSelf(context.source) ? null : proposeClearing(clearQuestion(context, tokens))
-  const clearing = held(context, tokens, found)
+  const { scaled, prefixTokens } = context
+  const tokens = contextSize({ ...context, prefix: () => prefixTokens, deleted: context.deletedTokens })
+  const clearing = considerClearing(context, tokens)
   const compaction = judgeCompaction(context, tokens)
-  const act = chosenAct(context, tokens, { clearing, compaction })
-  const { scaled } = context
+  const act = chooseAct(context, tokens, clearing, compaction)
   return {
     act,
     ...(act === 'clear' && clearing.proposal !== null ? { clear: clearing.proposal } : {}),
     ...(act === 'compact' ? { compact: { cause: 'threshold', hard: compaction.act === 'hard' } } : {}),
-    prepare: prepares(context, tokens),
+    prepare: canPrepare(context, tokens),
     way: clearing.way,
     native: clearing.native,
-    refusal: refusalOf(context, tokens.high, act),
+    refusal: refusalText(context, tokens.high, act),
     context: tokens,
     ladder: scaled.known ? standOn(scaled.lines, tokens.high) : null,
     scaled,
-    trace: traceOf(tokens.high, act, { clearing, compaction }),
+    trace: traceSteps(tokens.high, act, clearing, compaction),
   }
 }
 
-function contextTokensOf(context: PlanContext): ContextTokens {
-  const { prefixTokens, deletedTokens: deleted } = context
-  return contextSize({ ...context, prefix: () => prefixTokens, deleted })
-}
+/** Sources whose requests carry the whole conversation on purpose: nothing is rewritten for them. */
+const WHOLE_CONVERSATION_SOURCES = new Set(['compact', 'session_memory'])
 
-const NOTHING: Clearing = { way: null, proposal: null, native: null, why: '' }
-
-/** What was undone is not done again at once; nothing is rewritten between a call and its answer. */
-function held(context: PlanContext, tokens: ContextTokens, clearing: Clearing | null): Clearing {
-  const { tracking, source } = context
-  if (clearing === null) return { ...NOTHING, why: `${source} carries the whole conversation as it is` }
+/** An undone clearing is not repeated at once, and nothing is rewritten between a tool call and its result. */
+function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing {
+  const { source, tracking, rates, write, calibration, canEdit = true } = context
+  if (WHOLE_CONVERSATION_SOURCES.has(source)) {
+    return {
+      way: null,
+      proposal: null,
+      native: null,
+      why: `${source} carries the whole conversation as it is`,
+    }
+  }
+  const clearing = proposeClearing({
+    ...context,
+    canEdit,
+    prices: { rates, write },
+    context: tokens,
+    scale: scaleOf(calibration),
+  })
   if (clearing.proposal === null) return clearing
-  const undone = heldByUndo(context, tokens)
+  const undone = reasonAfterUndo(context, tokens)
   if (undone !== null) return { ...clearing, proposal: null, why: undone }
   if (tracking.openCalls === 0) return clearing
   return { ...clearing, proposal: null, why: 'tool calls are still without their answers' }
 }
 
-function clearQuestion(context: PlanContext, tokens: ContextTokens) {
-  const { rates, write, calibration, switches, canEdit = true } = context
-  const { register, policy, scaled, profile, pins, cache, retrieval, idleMs, thinkingMode, tools, thinks } =
-    context
-  const question: ClearQuestion = {
-    register,
-    policy,
-    scaled,
-    profile,
-    pins,
-    cache,
-    prices: { rates, write },
-    retrieval,
-    context: tokens,
-    scale: scaleOf(calibration),
-    idleMs,
-    thinkingMode,
-  }
-  return { ...question, tools, thinks, canEdit, ...(switches === undefined ? {} : { switches }) }
-}
-
-interface Considered {
-  readonly clearing: Clearing
-  readonly compaction: CompactVerdict
-}
-
 /**
- * A clearing is taken where it is enough. One that leaves the context above the warning line would be followed by
- * a compaction a few calls later and its rewrite be lost, so where that must start it starts at once. With a cold
- * cache nothing is lost by trying.
+ * Clearing is chosen if it is enough. If it left the context above the warning threshold, a compaction would follow a
+ * few calls later and the cost of the clearing would be lost, so a compaction that is due starts at once. With a cold
+ * cache clearing costs nothing, so it only has to get below the auto-compact threshold.
  */
-function chosenAct(context: PlanContext, tokens: ContextTokens, considered: Considered): Plan['act'] {
-  const { clearing, compaction } = considered
-  const { proposal } = clearing
+function chooseAct(
+  { scaled, cache }: PlanContext,
+  { expected, high }: ContextTokens,
+  { proposal }: Clearing,
+  compaction: CompactVerdict,
+): Plan['act'] {
   if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
-  if (compaction.act !== 'hard' || !context.scaled.known) return 'clear'
-  const { warning, autoCompact } = context.scaled.lines
-  const line = context.cache.isWarm ? warning : autoCompact
-  return leftAfter(proposal.freedTokens, tokens) < line ? 'clear' : 'compact'
+  if (compaction.act !== 'hard' || !scaled.known) return 'clear'
+  const freed = proposal.freedTokens
+  // The freed tokens were as uncertain as the rest: their share of the safety margin goes with them.
+  const left = expected <= 0 ? 0 : (Math.max(0, expected - freed) * high) / expected
+  return left < (cache.isWarm ? scaled.lines.warning : scaled.lines.autoCompact) ? 'clear' : 'compact'
 }
 
-/** What is freed was as uncertain as the rest: its share of the margin goes with it. */
-function leftAfter(freed: number, { expected, high }: ContextTokens): number {
-  return expected <= 0 ? 0 : (Math.max(0, expected - freed) * high) / expected
-}
-
-/** From the warning line on, so that only the hard line ever waits for a summary. */
-function prepares(context: PlanContext, tokens: ContextTokens): boolean {
+/** From the warning threshold on, so that only the auto-compact threshold ever has to wait for a summary. */
+function canPrepare(context: PlanContext, tokens: ContextTokens): boolean {
   const { policy, scaled } = context
   if (!policy.compact.background || !scaled.known || tokens.high < scaled.lines.warning) return false
-  return autoHeld(context) === null && heldByUndo(context, tokens) === null
+  return reasonAgainstAuto(context) === null && reasonAfterUndo(context, tokens) === null
 }
 
-/** The sources that compact and take notes are never stopped. */
-function refusalOf(context: PlanContext, used: number, act: Plan['act']): string | null {
+/** Never refuses the sources that write summaries and notes. */
+function refusalText(context: PlanContext, used: number, act: Plan['act']): string | null {
   const { scaled, source } = context
-  if (isSelf(source) || !scaled.known || used < scaled.lines.blocking || act !== 'wait') return null
-  const cause = autoHeld(context) ?? 'nothing more can be cleared'
+  if (act !== 'wait' || !scaled.known || used < scaled.lines.blocking) return null
+  if (WHOLE_CONVERSATION_SOURCES.has(source)) return null
+  const cause = reasonAgainstAuto(context) ?? 'nothing more can be cleared'
   return `${counted(used)} of ${counted(scaled.lines.effective)} tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`
 }
 
-function traceOf(used: number, act: Plan['act'], { clearing, compaction }: Considered): readonly TraceStep[] {
-  const { proposal } = clearing
+function traceSteps(
+  used: number,
+  act: Plan['act'],
+  { proposal, why }: Clearing,
+  compaction: CompactVerdict,
+): readonly TraceStep[] {
   const { optimal } = compaction
   return [
     {
@@ -144,7 +153,7 @@ function traceOf(used: number, act: Plan['act'], { clearing, compaction }: Consi
       after: Math.max(0, used - (proposal?.freedTokens ?? 0)),
       price: proposal === null ? 0 : proposal.cost,
       breakEven: proposal?.breakEvenCalls ?? null,
-      why: clearing.why,
+      why,
       chosen: act === 'clear',
     },
     {
@@ -156,28 +165,108 @@ function traceOf(used: number, act: Plan['act'], { clearing, compaction }: Consi
       why: compaction.why,
       chosen: act === 'compact',
     },
-    waitStep(used, act),
+    {
+      tier: 'wait',
+      before: used,
+      after: used,
+      price: 0,
+      breakEven: null,
+      why: act === 'wait' ? 'nothing above is due' : `to ${act} is due`,
+      chosen: act === 'wait',
+    },
   ]
 }
 
-function waitStep(used: number, act: Plan['act']): TraceStep {
-  const why = act === 'wait' ? 'nothing above is due' : `to ${act} is due`
-  return { tier: 'wait', before: used, after: used, price: 0, breakEven: null, why, chosen: act === 'wait' }
+interface CompactVerdict {
+  /** `hard`: the auto-compact threshold is reached. `soft`: it saves money, and the moment is a good one. */
+  readonly act: 'none' | 'soft' | 'hard'
+  readonly optimal: OptimalTrigger | null
+  /** Tokens of a request after the compaction. */
+  readonly after: number
+  readonly why: string
 }
 
-// What was considered, in order, and why it was or was not done: each step in words that a person can act on.
+/** Safety is judged by the high estimate, money by the expected one. */
+export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactVerdict {
+  const { scaled, rates, write, cache, prefixTokens } = context
+  const growth = context.growthPerCall ?? growthPerCall(context.meter)
+  const outlook = context.outlook ?? usualOutlook(prefixTokens, scaled.known ? scaled.lines.target : null)
+  const optimal =
+    rates === null || growth === null
+      ? null
+      : optimalTrigger({
+          context: tokens.expected,
+          outlook,
+          growthPerCall: growth,
+          rates,
+          write,
+          isWarm: cache.isWarm,
+        })
+  const verdict = (act: CompactVerdict['act'], why: string): CompactVerdict => ({
+    act,
+    optimal,
+    after: outlook.after,
+    why,
+  })
+  const against = reasonAgainstAuto(context) ?? reasonAfterUndo(context, tokens)
+  if (against !== null) return verdict('none', against)
+  if (!scaled.known) return verdict('none', scaled.why)
+  const { autoCompact } = scaled.lines
+  if (tokens.high >= autoCompact) {
+    const why = `${counted(tokens.high)} tokens are in use, and compaction starts at ${counted(autoCompact)}`
+    return verdict('hard', why)
+  }
+  const left = `${counted(autoCompact - tokens.expected)} tokens are left before compaction must start`
+  const waiting = reasonAgainstSaving(context, tokens.expected, optimal)
+  if (waiting !== null || optimal === null) return verdict('none', `${left}${waiting ?? ''}`)
+  return verdict(
+    'soft',
+    `from ${counted(optimal.tokens)} tokens on a compaction costs less than going on, and this is a good place for it`,
+  )
+}
 
-type Tier = 'clear' | 'compact' | 'wait'
+/** Why a compaction that only saves money does not start now, as the end of a sentence; null if it starts. */
+function reasonAgainstSaving(
+  { policy, cache, moment }: PlanContext,
+  used: number,
+  optimal: OptimalTrigger | null,
+): string | null {
+  if (!policy.compact.priceDecides) return ''
+  if (optimal === null) return ', and what it would save cannot be told yet'
+  if (used < optimal.tokens) return `, and it would pay from ${counted(optimal.tokens)} on`
+  if (optimal.breakEvenCalls === null || cache.expectedCalls <= optimal.breakEvenCalls)
+    return `, and it would not pay before the ${counted(cache.expectedCalls)} calls expected are over`
+  return moment === 'call' ? '; it would pay, and waits for the end of the turn' : null
+}
 
-interface TraceStep {
-  readonly tier: Tier
-  /** Tokens before and, where it were done, after. */
-  readonly before: number
-  readonly after: number
-  /** Dollars; null where prices are not known. */
-  readonly price: number | null
-  /** Calls after which it has paid for itself; null where it never does, or nobody can tell. */
-  readonly breakEven: number | null
-  readonly why: string
-  readonly chosen: boolean
+/** Why no automatic compaction may start: it would wait for itself, fail again or repeat what was undone. */
+function reasonAgainstAuto(context: PlanContext): string | null {
+  const { policy, source, tracking, switches = NO_SWITCHES } = context
+  const state = mechanismStates(policy, switches).auto
+  if (WHOLE_CONVERSATION_SOURCES.has(source))
+    return `${source} carries the whole conversation and must not wait for itself`
+  if (!state.on) return `compacting by itself is switched off by ${state.because}`
+  if (tracking.failures >= policy.turn.auto.breakerFailures)
+    return `${counted(tracking.failures)} compactions in a row have failed; compact by hand, or rewind`
+  if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT
+  if (tracking.openCalls > 0) return 'tool calls are still without their answers'
+  return tracking.justCompacted ? 'nothing has come since the last compaction' : null
+}
+
+const WAITS_FOR_PROMPT = 'an act was undone, so this waits for the next prompt'
+
+function mustWaitForPrompt({ tracking, moment }: PlanContext): boolean {
+  return tracking.waitsForPrompt && moment !== 'prompt'
+}
+
+/**
+ * After an undo no rewrite starts before the user's next prompt. Until the model has answered that prompt, one starts
+ * only if the expected size reaches the auto-compact threshold or the high estimate the blocking one.
+ */
+function reasonAfterUndo(context: PlanContext, { expected, high }: ContextTokens): string | null {
+  if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT
+  const { tracking, scaled } = context
+  if (!tracking.justUndone) return null
+  const must = scaled.known && (expected >= scaled.lines.autoCompact || high >= scaled.lines.blocking)
+  return must ? null : 'an act was undone, and nothing has been answered since'
 }

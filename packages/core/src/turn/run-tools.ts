@@ -1,6 +1,7 @@
 /**
- * Runs the calls of a reply side by side; each result is in the log as soon as it is there. A turn that is called off
- * waits for nobody who does not listen: the calls that stay open are answered before the next request.
+ * Runs the tool calls of a response in parallel. Each result is appended as soon as it arrives; large ones are spilled
+ * to blobs first. An aborted turn does not wait for tools that ignore the signal: their calls get a result that says so
+ * before the next request.
  */
 
 import type { Halt, TurnEvent } from '../engine/events.ts'
@@ -11,13 +12,14 @@ import { runHistory } from '../history/history-tool.ts'
 import { spill } from '../history/spill.ts'
 import { blocksOf, isToolUse, type ToolResultBlock, type ToolUseBlock } from '../log/block.ts'
 
-interface PendingCall {
+interface ToolCall {
   readonly call: ToolUseBlock
-  /** Its input broke off: it is answered, and not run. */
+  /** Its input was cut off: it gets an error result and is not run. */
   readonly isCut: boolean
 }
 
-export function callsIn({ message, cutInputs }: Reply): readonly PendingCall[] {
+/** The tool calls of a response, in order. */
+export function callsIn({ message, cutInputs }: Reply): readonly ToolCall[] {
   const cut = new Set(cutInputs.map(({ index }) => index))
   return blocksOf(message.content).flatMap((block, index) =>
     isToolUse(block) ? [{ call: block, isCut: cut.has(index) }] : [],
@@ -26,52 +28,67 @@ export function callsIn({ message, cutInputs }: Reply): readonly PendingCall[] {
 
 const ABORTED: Halt = { ok: false, reason: 'aborted' }
 
-interface Ended {
-  readonly index: number
-  readonly call: ToolUseBlock
-  /** Null where the turn was called off and the tool did not end: it is left. */
-  readonly result: ToolResultBlock | null
-}
-
 export async function* runTools(
-  run: TurnRun,
-  calls: readonly PendingCall[],
+  turn: TurnRun,
+  calls: readonly ToolCall[],
 ): AsyncGenerator<TurnEvent, Halt | null> {
   for (const { call, isCut } of calls) if (!isCut) yield { type: 'tool-started', call }
-  if (isAborted(run)) return ABORTED
-  const running = new Map(calls.map((pending, index) => [index, ended(run, pending, index)]))
+  if (isAborted(turn)) return ABORTED
+  const running = new Map(calls.map((toolCall, index) => [index, runToolCall(turn, toolCall, index)]))
   while (running.size > 0) {
     const { index, call, result } = await Promise.race(running.values())
     running.delete(index)
     if (result === null) continue
-    const arrived = yield* arrive(run, call, result)
-    const halt = yield* append(run, [arrived.body])
-    if (halt !== null) return await haltedAfter(running.values(), halt)
+    const arrived = yield* arrive(turn, call, result)
+    const failure = yield* append(turn, [arrived.body])
+    if (failure !== null) {
+      // No tool that honours the signal is left running after the turn.
+      await Promise.all(running.values())
+      return failure
+    }
     yield { type: 'tool-ended', call, result: arrived.result }
   }
-  return isAborted(run) ? ABORTED : null
+  return isAborted(turn) ? ABORTED : null
 }
 
-/** A turn that is over leaves no tool at work behind it that would listen. */
-async function haltedAfter(running: Iterable<Promise<Ended>>, halt: Halt): Promise<Halt> {
-  await Promise.all(running)
-  return halt
+interface ToolCallEnd {
+  readonly index: number
+  readonly call: ToolUseBlock
+  /** Null if the turn was aborted and the tool did not stop. */
+  readonly result: ToolResultBlock | null
 }
 
-async function ended(run: TurnRun, { call, isCut }: PendingCall, index: number): Promise<Ended> {
-  const answer = isCut ? CUT : await unlessLeft(run, answerOf(run, call))
+async function runToolCall(turn: TurnRun, { call, isCut }: ToolCall, index: number): Promise<ToolCallEnd> {
+  const answer = isCut ? CUT_INPUT : await waitForTool(turn, callTool(turn, call))
   if (answer === null) return { index, call, result: null }
   const { content, is_error } = answer
   const result = { type: 'tool_result' as const, tool_use_id: call.id, content }
   return { index, call, result: is_error === undefined ? result : { ...result, is_error } }
 }
 
-/** How long a tool has to end, and to say how far it came, once the turn is called off. */
+const CUT_INPUT: ToolAnswer = {
+  content: 'The input of this call broke off, so it was not run. Call again with a whole input.',
+  is_error: true,
+}
+
+/** What a tool throws becomes its error result. */
+async function callTool(turn: TurnRun, call: ToolUseBlock): Promise<ToolAnswer> {
+  const { host, signal } = turn
+  try {
+    return (await fromHistory(turn, call)) ?? (await host.runTool(call, signal))
+  } catch (thrown) {
+    const content = thrown instanceof Error ? thrown.message : String(thrown)
+    return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }
+  }
+}
+
+/** Time a tool has to stop, and to report how far it got, after the turn was aborted. */
 const GRACE_MS = 250
-/** Tools may take as long as they like; this is only how long one wait for them is. */
+/** Tools may take any time; the wait is only renewed this often. */
 const ONE_WAIT_MS = 86_400_000
 
-async function unlessLeft(
+/** Null if the turn was aborted and the tool did not stop in time. */
+async function waitForTool(
   { host, signal }: TurnRun,
   answer: Promise<ToolAnswer>,
 ): Promise<ToolAnswer | null> {
@@ -86,65 +103,43 @@ async function unlessLeft(
   }
 }
 
-const CUT: ToolAnswer = {
-  content: 'The input of this call broke off, so it was not run. Call again with a whole input.',
-  is_error: true,
-}
-
-async function answerOf(run: TurnRun, call: ToolUseBlock): Promise<ToolAnswer> {
-  const { host, signal } = run
-  try {
-    return (await fromHistory(run, call)) ?? (await host.runTool(call, signal))
-  } catch (thrown) {
-    const content = thrown instanceof Error ? thrown.message : String(thrown)
-    return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }
-  }
-}
-
-// A tool result on its way into the log: large ones are put aside before the record is written. And the tool that reads them.
-
-interface Arrived {
-  readonly result: ToolResultBlock
-  readonly body: Unlinked
-}
-
+/** A tool result as it goes into the log: a large one is spilled to blobs before its record is written. */
 export async function* arrive(
   { host }: TurnRun,
   call: ToolUseBlock,
-  result: ToolResultBlock,
-): AsyncGenerator<TurnEvent, Arrived> {
-  const { room, policy } = host
-  if (room?.blobs === undefined) return { result, body: bodyOf(result) }
-  const outcome = await spill({
-    result,
+  given: ToolResultBlock,
+): AsyncGenerator<TurnEvent, { readonly result: ToolResultBlock; readonly body: Unlinked }> {
+  const compaction = host.room
+  if (compaction?.blobs === undefined) return { result: given, body: toUserRecord(given) }
+  const { result, spilled, failed } = await spill({
+    result: given,
     tool: call.name,
-    policy: policy.spill,
-    budgets: room.scaled.budgets.spill,
-    measure: room.estimator.text,
-    blobs: room.blobs,
-    paths: room.retrieval,
+    policy: host.policy.spill,
+    budgets: compaction.scaled.budgets.spill,
+    measure: compaction.estimator.text,
+    blobs: compaction.blobs,
+    paths: compaction.retrieval,
   })
-  for (const why of outcome.failed) yield { type: 'spill-failed', toolUseId: call.id, why }
-  const { spilled } = outcome
-  if (spilled.length === 0) return { result: outcome.result, body: bodyOf(outcome.result) }
+  for (const why of failed) yield { type: 'spill-failed', toolUseId: call.id, why }
+  if (spilled.length === 0) return { result, body: toUserRecord(result) }
   yield { type: 'spilled', toolUseId: call.id, blobs: spilled.map(({ blob }) => blob) }
-  return { result: outcome.result, body: { ...bodyOf(outcome.result), spilled } }
+  return { result, body: { ...toUserRecord(result), spilled } }
 }
 
-function bodyOf(result: ToolResultBlock): Unlinked & { readonly type: 'user' } {
+function toUserRecord(result: ToolResultBlock): Unlinked & { readonly type: 'user' } {
   return { type: 'user', message: { role: 'user', content: [result] } }
 }
 
-/** Null where the call is not for the engine's own tool. */
+/** Runs the engine's own history tool; null if the call is for another tool. */
 export async function fromHistory({ state, host }: TurnRun, call: ToolUseBlock): Promise<ToolAnswer | null> {
-  const { room, policy } = host
-  if (room === undefined || call.name !== room.retrieval.historyTool) return null
+  const compaction = host.room
+  if (compaction === undefined || call.name !== compaction.retrieval.historyTool) return null
   const { content, is_error } = await runHistory(call.input, {
     session: state.session,
-    blobs: room.blobs ?? null,
-    policy: policy.history,
-    pageTokens: room.scaled.budgets.historyPage,
-    measure: room.estimator.text,
+    blobs: compaction.blobs ?? null,
+    policy: host.policy.history,
+    pageTokens: compaction.scaled.budgets.historyPage,
+    measure: compaction.estimator.text,
   })
   return is_error === undefined ? { content } : { content, is_error }
 }

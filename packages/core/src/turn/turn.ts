@@ -1,15 +1,14 @@
 /**
- * A turn: what the person said goes into the log, then request, reply and tools in turn until the model calls no
- * more. All that happens is appended before anything is built on it, so a turn can be taken up from the log alone.
+ * The agent loop: the prompt goes into the log, then request, response and tool calls follow each other until the model
+ * calls no more tools. Everything is appended before anything is built on it, so a turn can be resumed from the log.
  */
 
 import { nativeClearing, readApplied } from '../clearing/provider-clearing.ts'
 import { openCalls, settlingRecord } from '../context/flatten.ts'
 import { type OpenedCall, openCall, type Responded, respond } from '../engine/call-model.ts'
 import type { Halt, TurnDone, TurnEvent, TurnOutcome } from '../engine/events.ts'
-import type { Room, TurnHost } from '../engine/host.ts'
-import { keepSize } from '../engine/limit-media.ts'
-import { measureNow, UNDO_NOTICE, undoNotice, untoldUndoings, withRoom } from '../engine/measure-context.ts'
+import type { TurnHost } from '../engine/host.ts'
+import { measureNow, undoings, withRoom } from '../engine/measure-context.ts'
 import { nextRequest } from '../engine/next-request.ts'
 import type { Signal } from '../engine/ports.ts'
 import type { Reply } from '../engine/reply.ts'
@@ -19,203 +18,179 @@ import { tellCarriers, tellChanges } from '../engine/update-prefix.ts'
 import { TidemarkError } from '../errors.ts'
 import type { Content } from '../log/block.ts'
 import type { Moment } from '../planner/plan-input.ts'
-import { isRecoverable, recover, remediesFor } from './recover.ts'
-import { applyClearing, makeRoom } from './reduce-context.ts'
+import { isRecoverable, NOTHING_TRIED, recover } from './recover.ts'
+import { applyClearing, keepSize, makeRoom } from './reduce-context.ts'
 import { callsIn, runTools } from './run-tools.ts'
 
 export interface TurnAsked {
-  /** Null: goes on with what the log says, where a turn was cut short. */
+  /** Null: resumes a turn that was interrupted, from what the log holds. */
   readonly prompt: Content | null
   readonly signal?: Signal
 }
 
-/**
- * Runs one turn. The last event, `turn-ended`, tells the outcome, which is returned as well. Who stops listening
- * stops the turn where it is: the log has everything told so far, and `openSession` takes it up.
- */
+/** Runs one turn on a session that has no other writer in this process. See `runTurn`. */
 export async function* runTurn(
   state: SessionState,
-  asked: TurnAsked,
+  options: TurnAsked,
   host: TurnHost,
 ): AsyncGenerator<TurnEvent, TurnOutcome> {
-  return yield* takeTurn({ state, host, signal: asked.signal }, asked.prompt)
+  return yield* takeTurn({ state, host, signal: options.signal }, options.prompt)
 }
 
-/** The same on a session that others may write to meanwhile, through runs that share its state. */
+/**
+ * Runs one turn. The last event, `turn-ended`, carries the outcome, which is returned as well. A caller that stops
+ * reading stops the turn at that point: the log holds everything emitted so far, and `openSession` resumes from it.
+ */
 export async function* takeTurn(
-  run: TurnRun,
+  turn: TurnRun,
   prompt: Content | null,
 ): AsyncGenerator<TurnEvent, TurnOutcome> {
-  const most = mostCalls(run.host)
-  const end = (yield* begin(run, prompt)) ?? (yield* goOn(run, most, prompt === null ? 'call' : 'prompt'))
-  const outcome: TurnOutcome = { ...end, state: run.state }
+  const maxCalls = checkMaxCalls(turn.host)
+  const end =
+    (yield* appendPrompt(turn, prompt)) ??
+    (yield* runLoop(turn, maxCalls, prompt === null ? 'call' : 'prompt'))
+  const outcome: TurnOutcome = { ...end, state: turn.state }
   yield { type: 'turn-ended', outcome }
   return outcome
 }
 
-/** Far more than any turn of people's; a model that goes in circles reaches it. */
-const MOST_CALLS = 1000
+/** Far more than an ordinary turn needs; a model that goes in circles reaches it. */
+const DEFAULT_MAX_CALLS = 1000
 
-function mostCalls({ maxCalls = MOST_CALLS }: TurnHost): number {
+function checkMaxCalls({ maxCalls = DEFAULT_MAX_CALLS }: TurnHost): number {
   if (Number.isInteger(maxCalls) && maxCalls > 0) return maxCalls
   throw new TidemarkError('bad-option', `maxCalls: expected a whole number above 0, got ${maxCalls}.`)
 }
 
 const ABORTED: Halt = { ok: false, reason: 'aborted' }
 
-/** The prompt, and before it answers to calls that have none: one batch. */
-async function* begin(run: TurnRun, prompt: Content | null): AsyncGenerator<TurnEvent, Halt | null> {
-  if (isAborted(run)) return ABORTED
-  const calls = openCalls(run.state.flat)
+/** Appends the prompt, preceded by results for tool calls that never got one, as one batch. */
+async function* appendPrompt(turn: TurnRun, prompt: Content | null): AsyncGenerator<TurnEvent, Halt | null> {
+  const calls = openCalls(turn.state.flat)
   const bodies: readonly Unlinked[] = [
     ...(calls.length === 0 ? [] : [settlingRecord(calls)]),
-    ...(prompt === null ? [] : [...undoings(run), promptBody(prompt)]),
+    ...(prompt === null
+      ? []
+      : [...undoings(turn), { type: 'user' as const, message: { role: 'user' as const, content: prompt } }]),
   ]
+  if (isAborted(turn)) return ABORTED
   if (calls.length > 0) yield { type: 'calls-settled', calls }
-  return yield* append(run, bodies)
+  return yield* append(turn, bodies)
 }
 
-function promptBody(content: Content): Unlinked {
-  return { type: 'user', message: { role: 'user', content } }
-}
-
-/** The model is told once, with the person's next words, that what it sees was put back. */
-export function undoings({ state }: TurnRun): readonly Unlinked[] {
-  const found = untoldUndoings(state.view)
-  if (found.length === 0) return []
-  return [{ type: 'attachment', isMeta: true, attachment: { type: UNDO_NOTICE, content: undoNotice(found) } }]
-}
-
-/** `first`: a turn without a prompt goes on with an earlier one. */
-async function* goOn(run: TurnRun, most: number, first: Moment): AsyncGenerator<TurnEvent, TurnDone | Halt> {
-  for (let calls = 0; calls < most; calls += 1) {
-    const responded = yield* answered(run, calls === 0 ? first : 'call')
-    if (!responded.ok) return responded
-    const { reply } = responded
-    const noted = yield* afterAnswer(run, reply)
+/** Calls the model and runs its tools until it calls none. `first`: where in the turn the first call is made. */
+async function* runLoop(
+  turn: TurnRun,
+  maxCalls: number,
+  first: Moment,
+): AsyncGenerator<TurnEvent, TurnDone | Halt> {
+  for (let calls = 0; calls < maxCalls; calls += 1) {
+    const response = yield* callWithRecovery(turn, calls === 0 ? first : 'call')
+    if (!response.ok) return response
+    const { reply } = response
+    const noted = yield* afterAnswer(turn, reply)
     if (noted !== null) return noted
-    const asked = callsIn(reply)
-    if (asked.length === 0 && !isPaused(reply)) return doneWith(reply)
-    if (isAborted(run)) return ABORTED
-    const halt = yield* runTools(run, asked)
-    if (halt !== null) return halt
+    const toolCalls = callsIn(reply)
+    const stopReason = reply.message.stop_reason ?? null
+    // `pause_turn`: the provider interrupted a long turn of the model; it continues when sent back as it is.
+    if (toolCalls.length === 0 && stopReason !== 'pause_turn') return { ok: true, stopReason }
+    if (isAborted(turn)) return ABORTED
+    const failure = yield* runTools(turn, toolCalls)
+    if (failure !== null) return failure
   }
-  return { ok: false, reason: 'call-limit', calls: most }
+  return { ok: false, reason: 'call-limit', calls: maxCalls }
 }
 
-/** A request and its reply; one that the provider finds too long is made smaller and sent again. */
-async function* answered(run: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Responded> {
-  let remedies = remediesFor(run.host)
+/** A request and its response. A request refused for its size, its media or its thinking is changed and sent again. */
+async function* callWithRecovery(turn: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Responded> {
+  let tried = NOTHING_TRIED
   for (let at = moment; ; at = 'call') {
-    const { responded, held } = yield* holdFailure(run.host, call(run, at))
-    const again = yield* recover(run, responded, remedies)
-    if (again?.ok !== true) {
+    const { response, held } = yield* deferFailureEvent(turn.host, callModel(turn, at))
+    const recovery = yield* recover(turn, response, tried)
+    if (recovery?.ok !== true) {
       if (held !== null) yield held
-      return again ?? responded
+      return recovery ?? response
     }
-    remedies = again.left
+    tried = recovery.tried
   }
 }
 
-/** Something to be done before each request, on the log alone; a halt ends the turn. */
-type Step = (run: TurnRun, moment: Moment) => AsyncGenerator<TurnEvent, Halt | null>
-
-/** In this order. What rewrites the view comes before what is told of the prefix, which comes last. */
-const BEFORE_REQUEST: readonly Step[] = [makeRoom, keepSize, tellCarriers, tellChanges]
-
-/** One request and its reply. */
-async function* call(run: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Responded> {
-  const ready = yield* readyRequest(run, moment)
-  return 'ok' in ready ? ready : yield* respond(run, ready)
+/** One model call: make the request fit, build it, send it. */
+async function* callModel(turn: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Responded> {
+  const call = yield* readyRequest(turn, moment)
+  return 'ok' in call ? call : yield* respond(turn, call)
 }
 
 /**
- * The next request, once all that is due before it is done. It is about to be sent: what is appended after it was
- * made, by whoever shares the session, is for the request behind it.
+ * The next request, recorded as sent; also for hosts that send it themselves. What another writer of the session
+ * appends from here on is for the request after it.
  */
 export async function* readyRequest(
-  run: TurnRun,
+  turn: TurnRun,
   moment: Moment,
 ): AsyncGenerator<TurnEvent, OpenedCall | Halt> {
-  if (isAborted(run)) return ABORTED
-  for (const step of BEFORE_REQUEST) {
-    const halt = yield* step(run, moment)
-    if (halt !== null) return halt
-  }
-  return await aloneOn(run, async () => madeRequest(run))
+  if (isAborted(turn)) return ABORTED
+  const failure =
+    (yield* makeRoom(turn, moment)) ?? // clear or compact, as planned
+    (yield* keepSize(turn)) ?? // drop the oldest images over the provider's limits
+    (yield* tellCarriers(turn)) ?? // todos, plan … that changed since the model last saw them
+    (yield* tellChanges(turn)) // system prompt and tools that changed since the snapshot
+  if (failure !== null) return failure
+  return await aloneOn(turn, async () => {
+    const { standing } = turn.state.told
+    if (standing === null) throw new RangeError('expected a prefix snapshot after prefix updates')
+    const next = nextRequest(turn.state, standing, turn.host)
+    turn.state = next.state
+    if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
+    return openCall(turn, next)
+  })
 }
 
-function madeRequest(run: TurnRun): OpenedCall | Halt {
-  const { standing } = run.state.told
-  if (standing === null) throw new RangeError('no epoch stands though changes were told')
-  const next = nextRequest(run.state, standing, run.host)
-  run.state = next.state
-  if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
-  return openCall(run, next)
-}
-
-/** The provider broke off a long turn of the model's own accord, to be sent back as it is. */
-function isPaused({ message }: Reply): boolean {
-  return message.stop_reason === 'pause_turn'
-}
-
-function doneWith({ message }: Reply): TurnDone {
-  return { ok: true, stopReason: message.stop_reason ?? null }
-}
-
-// After each answer: the turn is counted, and what the provider cleared by itself goes into the log.
-
-export async function* afterAnswer(run: TurnRun, reply: Reply): AsyncGenerator<TurnEvent, Halt | null> {
-  const { room, ids } = run.host
-  if (room === undefined) return null
-  const known = withRoom(run.state, room)
-  const tracking = nextTurn(known.room.tracking, ids.next('turn'))
-  run.state = { ...known, room: { ...known.room, tracking } }
-  return yield* noteNative(run, room, reply)
-}
-
-/** The edits are worked out anew with every request; only what no record tells of yet is noted. */
-async function* noteNative(
-  run: TurnRun,
-  room: Room,
+/**
+ * After each response: counts the turn, and records what the provider cleared by itself. The provider reports its
+ * edits with every response; only those that no record holds yet are appended.
+ */
+export async function* afterAnswer(
+  turn: TurnRun,
   { message }: Reply,
 ): AsyncGenerator<TurnEvent, Halt | null> {
-  const { native } = run.state
+  const { ids, profile } = turn.host
+  const compaction = turn.host.room
+  if (compaction === undefined) return null
+  const known = withRoom(turn.state, compaction)
+  const tracking = nextTurn(known.room.tracking, ids.next('turn'))
+  turn.state = { ...known, room: { ...known.room, tracking } }
+  const { native } = turn.state
   if (native === null) return null
-  const applied = readApplied(message.context_management, run.host.profile.contextEdits)
-  const { register } = withRoom(run.state, room).room
-  const context = measureNow(run.state, run.host, room)
-  const clearing = nativeClearing({ register, context }, native, applied)
-  return clearing === null ? null : yield* applyClearing(run, room, clearing)
+  const applied = readApplied(message.context_management, profile.contextEdits)
+  const context = measureNow(turn.state, turn.host, compaction)
+  const clearing = nativeClearing({ register: known.room.register, context }, native, applied)
+  return clearing === null ? null : yield* applyClearing(turn, compaction, clearing)
 }
 
-// A failure that may be recovered from is nobody's business until the recovery has failed too.
-
-interface Held {
-  readonly responded: Responded
-  /** The failure, which nobody has been told of yet; null where there is none. */
+interface DeferredFailure {
+  readonly response: Responded
+  /** The failure event, not yet emitted; null if there was none. */
   readonly held: TurnEvent | null
 }
 
-async function* holdFailure(
+/** Holds back the event of a failure that recovery may cure: it is emitted only if recovery fails too. */
+async function* deferFailureEvent(
   host: TurnHost,
   events: AsyncGenerator<TurnEvent, Responded>,
-): AsyncGenerator<TurnEvent, Held> {
+): AsyncGenerator<TurnEvent, DeferredFailure> {
   let held: TurnEvent | null = null
   try {
     for (;;) {
       const step = await events.next()
-      if (step.done === true) return { responded: step.value, held }
-      if (isHeldBack(step.value, host)) held = step.value
+      if (step.done === true) return { response: step.value, held }
+      const { value } = step
+      const failed = value.type === 'reply' && value.event.type === 'reply-failed' ? value.event : null
+      if (failed !== null && isRecoverable(failed.failure, host)) held = value
       else yield step.value
     }
   } finally {
-    // Who stops listening stops the call too.
+    // A caller that stops reading stops the call too.
     await events.return({ ok: false, reason: 'aborted' })
   }
-}
-
-function isHeldBack(event: TurnEvent, host: TurnHost): boolean {
-  if (event.type !== 'reply' || event.event.type !== 'reply-failed') return false
-  return isRecoverable(event.event.failure, host)
 }

@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest'
 import { lateEntries } from '../../src/compaction/draft.ts'
 import { messagesOf } from '../../src/context/flatten.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
-import { isJustCompacted, measureNow, planNow } from '../../src/engine/measure-context.ts'
+import { contextNow, isJustCompacted, measureNow } from '../../src/engine/measure-context.ts'
 import { append, linked, trial, type Unlinked } from '../../src/engine/session-writer.ts'
 import { tellCarriers } from '../../src/engine/update-prefix.ts'
 import type { Block } from '../../src/log/block.ts'
+import { plan } from '../../src/planner/plan.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import { makeRoom } from '../../src/turn/reduce-context.ts'
 import { arrive, fromHistory } from '../../src/turn/run-tools.ts'
@@ -108,12 +109,12 @@ describe('carriers between compactions', () => {
         .flatMap(({ record }) => (record.type === 'attachment' ? [String(record.attachment.content)] : []))
     await compactNow(made)
     expect(shown()).toEqual(['todo 1', 'silent 1'])
-    await perform(made, tellCarriers(made.run, 'call'))
+    await perform(made, tellCarriers(made.run))
     expect(shown()).toEqual(['todo 1', 'silent 1'])
     todo.text = 'todo 2'
     silent.text = 'silent 2'
-    await perform(made, tellCarriers(made.run, 'call'))
-    await perform(made, tellCarriers(made.run, 'call'))
+    await perform(made, tellCarriers(made.run))
+    await perform(made, tellCarriers(made.run))
     expect(shown()).toEqual(['todo 1', 'silent 1', 'todo 2'])
   })
 
@@ -123,7 +124,7 @@ describe('carriers between compactions', () => {
     })
     await perform(made, append(made.run, [said('go on')]))
     const run = { ...made.run, signal: { aborted: true } }
-    expect(await perform(made, tellCarriers(run, 'call'))).toEqual({ ok: false, reason: 'aborted' })
+    expect(await perform(made, tellCarriers(run))).toEqual({ ok: false, reason: 'aborted' })
   })
 })
 
@@ -175,7 +176,8 @@ describe('deletions from a cache that has lapsed', () => {
     builder.user('go on')
     const made = await open({ profile, policy: { switches: { microcompactEnabled: false } } }, builder)
     const before = measureNow(made.run.state, made.host, made.room).expected
-    expect(planNow(made.run.state, made.host, made.room, 'prompt').plan.context.expected).toBe(before)
+    const { context } = contextNow(made.run.state, made.host, made.room, 'prompt')
+    expect(plan(context).context.expected).toBe(before)
     await perform(made, makeRoom(made.run, 'prompt'))
     const dropped = made.events.filter(
       (event): event is Extract<TurnEvent, { type: 'cache-edits-dropped' }> =>

@@ -21,12 +21,19 @@ import { type Rewritten, type Room, runCleanups, type TurnHost } from '../engine
 import { measureNow, withRoom } from '../engine/measure-context.ts'
 import { nextRequest } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
-import { CLOSED, chainLink, compactedNow, type SessionState } from '../engine/session-state.ts'
+import {
+  type ChainLink,
+  CLOSED,
+  chainLink,
+  compactedNow,
+  type RoomState,
+  type SessionState,
+} from '../engine/session-state.ts'
 import { appendRecords, linked, refresh, type TurnRun, trial } from '../engine/session-writer.ts'
-import { isCompactBoundary } from '../log/record.ts'
+import { redact } from '../summary/redact.ts'
 import type { Finding } from '../validate/finding.ts'
 import { advanceCheck, checkMessage, startCheck } from '../validate/validate.ts'
-import { asEdited, type CompactionDraft, lateEntries, receiptFor, recordsOf } from './draft.ts'
+import { type CompactionDraft, lateEntries, receiptFor, recordsOf } from './draft.ts'
 
 export type Committed = { readonly ok: true; readonly compaction: Compacted } | RewriteRefused
 
@@ -55,8 +62,11 @@ export async function* committed(
     const before = turn.state
     const failure = yield* appendRecords(turn, valid.records)
     if (failure === null) {
-      const result = describeCompaction(valid, withRoom(before, compaction).room.tracking, turn.host)
-      turn.state = stateAfterCompaction(turn, compaction, before, valid)
+      const { room } = withRoom(before, compaction)
+      const link = chainLink(room.tracking, turn.host.policy.turn.auto)
+      const tracking = compactedNow(room.tracking, turn.host.ids.next('turn'))
+      const result = describeCompaction(valid, link)
+      turn.state = stateAfterCompaction(turn.state, compaction, { ...room, tracking }, valid)
       yield { type: 'compact', compaction: result }
       const released = releasedBy(draft.plan.entries, turn.state.view.entries, compaction.rules)
       const rewritten = { kind: 'compact' as const, source: turn.host.source, ...released }
@@ -80,7 +90,7 @@ interface ValidDraft {
 
 /** Validates the draft against the session as it is now: it may have grown since the draft was prepared. */
 function validateDraft(turn: TurnRun, compaction: Room, given: CompactionDraft): ValidDraft | RewriteRefused {
-  const draft = asEdited(given)
+  const draft = applyEdit(given)
   const { state, host } = turn
   if (draft.summary.text.trim() === '' && draft.summary.block === null)
     return refused('no-summary', 'The summary is empty; give it a text.')
@@ -105,21 +115,22 @@ function validateDraft(turn: TurnRun, compaction: Room, given: CompactionDraft):
   // The prepared receipt holds unless the summary was edited or entries were appended.
   const isAsPrepared = draft === given && lateEntries(plan, state.view)?.length === 0
   const receipt = isAsPrepared ? given.receipt : receiptFor(compaction, draft, { before: state, after: next })
-  return { draft: { ...draft, receipt }, records: withPostTokens(records, after), after }
+  const [boundary, ...others] = records as [{ readonly compactMetadata: object } & NewRecord, ...NewRecord[]]
+  const measured = { ...boundary, compactMetadata: { ...boundary.compactMetadata, postTokens: after } }
+  return { draft: { ...draft, receipt }, records: [measured as NewRecord, ...others], after }
 }
 
 const PINNED =
   'A message was pinned that the summary already stands for. Nothing was changed; compact again to keep it.'
 
-function withPostTokens(records: readonly NewRecord[], postTokens: number): readonly NewRecord[] {
-  return records.map((record) =>
-    isCompactBoundary(record as never)
-      ? ({
-          ...record,
-          compactMetadata: { ...(record as { compactMetadata: object }).compactMetadata, postTokens },
-        } as NewRecord)
-      : record,
-  )
+/**
+ * The draft with the user's edit of its summary, secrets removed; the same draft if it was not edited. An edit replaces
+ * a provider's own block. What the check could not fit in says nothing about an edited text.
+ */
+function applyEdit(draft: CompactionDraft): CompactionDraft {
+  const { summary, prepared } = draft
+  if (summary.text === prepared) return draft
+  return { ...draft, summary: { ...summary, text: redact(summary.text), block: null, unfit: [] } }
 }
 
 /** A provider rule that the compacted context would break; null if the present one breaks rules already. */
@@ -147,11 +158,7 @@ function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   return checked.findings.toArray()
 }
 
-function describeCompaction(
-  { draft, after, records }: ValidDraft,
-  tracking: Parameters<typeof chainLink>[0],
-  { policy }: TurnHost,
-): Compacted {
+function describeCompaction({ draft, after, records }: ValidDraft, link: ChainLink): Compacted {
   const { plan, summary, receipt, durationMs, usage } = draft
   return {
     id: records[0]?.uuid ?? '',
@@ -168,30 +175,22 @@ function describeCompaction(
     usage,
     firedBy: plan.asked.firedBy ?? null,
     steps: summary.steps,
-    link: chainLink(tracking, policy.turn.auto),
+    link,
     willRetrigger: plan.line !== null && after >= plan.line,
   }
 }
 
-/** Closes the breaker and starts the turn count and the size estimate of the new context. */
+/** Closes the breaker, and keeps the size of what the compaction left as the estimate for the next one. */
 function stateAfterCompaction(
-  { state, host }: TurnRun,
+  state: SessionState,
   compaction: Room,
-  before: SessionState,
+  known: RoomState,
   { draft, after }: ValidDraft,
 ): SessionState {
-  const known = withRoom(before, compaction).room
   const summary = compaction.estimator.text(draft.summary.text)
-  const carried = [...draft.front, ...draft.carried, ...draft.hooks].reduce(
-    (sum, { tokens }) => sum + tokens,
-    0,
-  )
-  const room = {
-    ...known,
-    breaker: CLOSED,
-    tracking: compactedNow(known.tracking, host.ids.next('turn')),
-    outlook: { after, summary, carried },
-  }
+  const sources = [...draft.front, ...draft.carried, ...draft.hooks]
+  const carried = sources.reduce((sum, { tokens }) => sum + tokens, 0)
+  const room = { ...known, breaker: CLOSED, outlook: { after, summary, carried } }
   return withRoom({ ...state, room }, compaction)
 }
 

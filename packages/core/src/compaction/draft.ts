@@ -243,16 +243,6 @@ export function compactionRecords(parts: CompactionParts, links: RecordLinks): r
   return [boundary, ...others]
 }
 
-/**
- * The draft with the user's edit of its summary, secrets removed; the same draft if it was not edited. An edit replaces
- * a provider's own block. What the check could not fit in says nothing about an edited text.
- */
-export function asEdited(draft: CompactionDraft): CompactionDraft {
-  const { summary, prepared } = draft
-  if (summary.text === prepared) return draft
-  return { ...draft, summary: { ...summary, text: redact(summary.text), block: null, unfit: [] } }
-}
-
 /** What leaves the context with the draft. `before`: the session with everything appended since it was planned. */
 export function receiptFor(
   { scaled, estimator }: Room,

@@ -40,11 +40,11 @@ export interface OpenedCall {
   /** The source whose cache it reads, if that is not its own. */
   readonly forkOf?: string
   readonly forecast: Forecast
-  /** It shares the prefix of the conversation. A call with a prefix of its own tells nothing about the cache. */
+  /** It shares the prefix of the conversation. A call with its own prefix says nothing about the cache. */
   readonly isWatched: boolean
 }
 
-/** The request is sent now, by the engine or by the host: from here on its answer is waited for. */
+/** Records the request as sent, by the engine or by the host: from here on its response is awaited. */
 export function openCall(run: TurnRun, { request, forecast }: NextRequest): OpenedCall {
   const opened = recordRequest(run, { request, source: run.host.source, forecast, isWatched: true })
   run.state = { ...run.state, sent: request }
@@ -69,6 +69,7 @@ export function recordRequest(run: TurnRun, call: OpenedCall): OpenedCall {
   return call
 }
 
+/** Sends the request and streams the reply into the log. */
 export async function* respond(run: TurnRun, opened: OpenedCall): AsyncGenerator<TurnEvent, Responded> {
   const { request, forecast } = opened
   yield { type: 'request-sent', request, forecast }
@@ -93,7 +94,7 @@ export const BROKEN_OFF: ReplyFailed = {
   reply: null,
 }
 
-/** Records that had arrived but were not written go with the halt. */
+/** Records that had arrived but were not written go with the failure. */
 function withUnsaved(run: TurnRun, halt: Halt, bodies: readonly Unlinked[]): Halt {
   if (halt.reason !== 'conflict' && halt.reason !== 'locked') return halt
   return { ...halt, unsaved: [...halt.unsaved, ...linked(run, bodies, halt.unsaved.at(-1)?.uuid)] }
@@ -146,9 +147,6 @@ function toRecord(message: AssistantMessage, { block, raw }: BlockEnded): Assist
   return raw === undefined ? said : { ...said, rawBlocks: [{ index: 0, text: raw }] }
 }
 
-// The end of a call, by the engine or the host: the cache is judged and learnt from, the last records are appended in
-// one batch with the loss, and the price is emitted.
-
 interface Closing {
   /** As far as it came. */
   readonly message: AssistantMessage
@@ -168,6 +166,10 @@ interface ClosedCall {
   readonly unlogged: readonly Unlinked[]
 }
 
+/**
+ * Ends a call, made by the engine or the host: judges the cache, appends the last records in one batch with the cache
+ * loss, and emits the price.
+ */
 export async function* closeCall(
   run: TurnRun,
   opened: OpenedCall,
@@ -216,9 +218,9 @@ function learnFromUsage(
 
 /** For a call that cost something and that no other record holds. */
 function callRecords({ id, model, usage }: AssistantMessage, source: string): readonly Unlinked[] {
-  const told: unknown = usage
-  if (!isObject(told)) return []
-  const modelCall = { id, source, model, usage: JSON.parse(JSON.stringify(told)) }
+  const reported: unknown = usage
+  if (!isObject(reported)) return []
+  const modelCall = { id, source, model, usage: JSON.parse(JSON.stringify(reported)) }
   return [{ type: 'system', subtype: 'model_call', isMeta: true, modelCall }]
 }
 
@@ -264,9 +266,7 @@ async function keepDiff(
   }
 }
 
-// The session's money, kept live: each call is priced as soon as the log has it.
-
-/** With all costs in the log; for a session just opened this reads all of it, later what is new. */
+/** With all costs in the log. For a session just opened this reads all of it, later only what is new. */
 export function withMoney(state: SessionState, prices: PriceList): SessionState {
   const money = advanceMoney(state.money ?? noMoney(), state.session.records, prices)
   return { ...state, money }

@@ -1,4 +1,4 @@
-/** What a turn tells those who watch it, and how it ends. */
+/** Everything a turn emits, how it can end, and why a rewrite can be refused. */
 import type { ActPaid, BreakEvent } from '../cache/cache-break.ts'
 import type { Forecast } from '../cache/cache-forecast.ts'
 import type { CacheOutcome } from '../cache/cache-monitor.ts'
@@ -34,12 +34,12 @@ export type TurnEvent =
   | RewriteEvent
   /** One batch, durable in the log. */
   | { readonly type: 'appended'; readonly records: readonly SessionRecord[] }
-  /** Calls that never got an answer are about to get one that says so. */
+  /** Tool calls that never got a result are about to get one that says so. */
   | { readonly type: 'calls-settled'; readonly calls: readonly OpenCall[] }
   | { readonly type: 'epoch-opened'; readonly epoch: Epoch }
-  /** About to be appended; an `epoch` that `breaksCache` is a break of our own. */
+  /** About to be appended. An `epoch` that `breaksCache` is an announced cache break. */
   | { readonly type: 'prefix-changed'; readonly change: Exclude<PrefixChange, { kind: 'none' }> }
-  /** The oldest images and documents are no longer sent: the request was over its limits. `id`: what `undo` takes. */
+  /** The oldest images and documents are no longer sent: the request was over its limits. `id`: for `undo`. */
   | {
       readonly type: 'media-dropped'
       readonly id: string
@@ -50,22 +50,22 @@ export type TurnEvent =
     }
   | { readonly type: 'request-sent'; readonly request: AssembledRequest; readonly forecast: Forecast }
   | { readonly type: 'reply'; readonly event: ReplyEvent }
-  /** The whole reply is in the log. `usage` is null where the provider told none. */
+  /** The whole reply is in the log. `usage` is null if the provider reported none. */
   | {
       readonly type: 'answered'
       readonly reply: Reply
       readonly usage: Usage | null
       readonly forecast: Forecast
     }
-  /** What the cache did with a call, where that is no news. */
+  /** The cache behaved as expected, or could not be judged. */
   | { readonly type: 'cache-judged'; readonly source: string; readonly outcome: QuietOutcome }
-  /** Less was read than should have been. `diffProblem`: why what changed could not be kept for people to see. */
+  /** Less was read from the cache than expected. `diffProblem`: why the diff file could not be written. */
   | { readonly type: 'cache-broke'; readonly event: BreakEvent; readonly diffProblem: string | null }
-  /** An act of the engine's own was paid for, as announced: no break. */
+  /** The cache loss that a rewrite of the engine caused, as announced: no break. */
   | { readonly type: 'act-paid'; readonly act: ActPaid }
-  /** A call is in the log with its usage. `totals`: of the session so far, this call included. */
+  /** A call is in the log with its usage. `totals`: of the session so far, with this call. */
   | { readonly type: 'priced'; readonly call: PricedCall; readonly totals: MoneyTotals }
-  /** A call beside the conversation: its reply is not appended. */
+  /** A side call: its reply is not appended to the conversation. */
   | { readonly type: 'side-sent'; readonly source: string; readonly request: AssembledRequest }
   | { readonly type: 'side-reply'; readonly source: string; readonly event: ReplyEvent }
   | { readonly type: 'fork'; readonly fork: ForkRead }
@@ -76,52 +76,50 @@ export type TurnEvent =
 
 type QuietOutcome = Exclude<CacheOutcome, { readonly kind: 'broke' | 'ours' }>
 
-/** How well a fork read the cache of its parent. */
+/** How much of its parent's cache a fork read. */
 export interface ForkRead {
   readonly source: string
-  /** Tokens that were there to be read, as foreseen, and those that were. */
+  /** Tokens expected to be read from the cache, and those that were. */
   readonly expected: number
   readonly read: number
-  /** Share of the whole prompt, 0 to 1; null where the provider told no usage. */
+  /** Share of the whole prompt, 0 to 1; null if the provider reported no usage. */
   readonly share: number | null
-  /** Why it missed; null where it did not. */
+  /** Why it missed; null if it did not. */
   readonly missed: string | null
 }
 
-/** `state` is the session as the log now has it, however the turn ended: the next turn goes on from it. */
+/** `state` is the session as the log has it, however the turn ended: the next turn continues from it. */
 export type TurnOutcome = (TurnDone | Halt) & { readonly state: SessionState }
 
 export interface TurnDone {
   readonly ok: true
-  /** Why the model stopped, in the provider's words. */
+  /** The provider's `stop_reason`. */
   readonly stopReason: string | null
 }
 
-/** Why a turn stopped short. Everything appended before stands. */
+/** Why a turn failed. Everything appended before stays in the log. */
 export type Halt =
-  /** `unsaved`: what could not be appended, in order. It is nowhere else. */
+  /** `unsaved`: records that could not be appended, in order. They are stored nowhere else. */
   | {
       readonly ok: false
       readonly reason: 'conflict' | 'locked'
       readonly refusal: AppendRefusal
       readonly unsaved: readonly NewRecord[]
     }
-  /** The provider would have refused the request; it was not sent. */
+  /** The request breaks rules of the provider; it was not sent. */
   | { readonly ok: false; readonly reason: 'invalid'; readonly findings: readonly Finding[] }
   | { readonly ok: false; readonly reason: 'failed'; readonly failure: Failure }
   | { readonly ok: false; readonly reason: 'aborted' }
-  /** The turn has made as many calls as the host allows. A turn without a prompt goes on where it halted. */
+  /** The turn has made as many calls as the host allows. A turn without a prompt continues it. */
   | { readonly ok: false; readonly reason: 'call-limit'; readonly calls: number }
-  /** The host could not give what stands in front of the conversation: the message names the section or the tool. */
+  /** The host could not supply the system prompt or tools; the message names the section or tool. */
   | { readonly ok: false; readonly reason: 'prefix'; readonly message: string }
-  /** Nothing more fits, and nothing could be done about it: the message says what to do. */
+  /** The context is full and could not be reduced; the message says what to do. */
   | { readonly ok: false; readonly reason: 'full'; readonly message: string }
 
 type AppendRefusal = Exclude<AppendOutcome, { readonly ok: true }>
 
-// What is told of acts that make room: what was planned, done, refused, and what it cost.
-
-/** What a person may be shown while they wait. */
+/** Status text for a user interface. */
 type RewritePhase =
   | 'running PreCompact hooks'
   | 'compacting'
@@ -131,7 +129,7 @@ type RewritePhase =
   | 'done'
 
 export type RewriteEvent =
-  /** What would be done before the next request, and why: told where it is more than to wait. */
+  /** What is done before the next request, and why. Not emitted for plans that only wait. */
   | { readonly type: 'planned'; readonly plan: Plan }
   | {
       readonly type: 'microcompact'
@@ -141,16 +139,16 @@ export type RewriteEvent =
       readonly tokensBefore: number
       readonly tokensAfter: number
     }
-  /** The provider's cache has lapsed and with it what was deleted there: that text is in the request again. */
+  /** The provider's cache has expired, and with it the deletions made there: that text is in the request again. */
   | { readonly type: 'cache-edits-dropped'; readonly tokens: number }
   | { readonly type: 'phase'; readonly phase: RewritePhase }
-  /** Nothing is wrong, it only takes long. `characters`: of the summary, so far. */
+  /** `characters`: length of the summary so far. `rung`: number of the attempt's kind. */
   | { readonly type: 'summary-progress'; readonly characters: number; readonly rung: number }
-  /** Nothing has come for a while, and the summary is still waited for. `waitedMs`: since it was asked for. */
+  /** Still waiting for the summary. `waitedMs`: since the request. */
   | { readonly type: 'keep-alive'; readonly waitedMs: number }
   | { readonly type: 'hook-said'; readonly hook: string; readonly message: string }
   | { readonly type: 'hook-failed'; readonly hook: string; readonly message: string }
-  /** A hook vetoed a compaction that could not wait: said, and not obeyed. */
+  /** A hook blocked a compaction that could not wait: reported, and not obeyed. */
   | { readonly type: 'veto-overruled'; readonly hook: string; readonly reason: string }
   | {
       readonly type: 'restored'
@@ -166,68 +164,67 @@ export type RewriteEvent =
       readonly cause: CompactCause
       readonly refused: RewriteRefused
     }
-  /** This many failed in a row: nothing is compacted by itself until something changes. */
+  /** Automatic compaction stops after this many failures in a row, until a new prompt or a success. */
   | { readonly type: 'breaker-open'; readonly failures: number; readonly reason: string }
-  /** The provider refused the request as too long; it is made smaller and sent again. */
+  /** The provider refused the request as too long; the context is compacted and the request sent again. */
   | { readonly type: 'reactive-compact'; readonly message: string }
-  /** A large result was put aside on arrival: the record shows its head and tail and says how to read the rest. */
+  /** A large tool result was spilled: its record shows head and tail and how to read the rest. */
   | { readonly type: 'spilled'; readonly toolUseId: string; readonly blobs: readonly string[] }
-  /** It would have been put aside and stayed whole. */
+  /** A large tool result could not be spilled and stays whole. */
   | { readonly type: 'spill-failed'; readonly toolUseId: string; readonly why: string }
-  /** The provider does not know the thinking of so many responses: it is no longer sent back. */
+  /** The provider refused the thinking of this many responses: it is no longer sent. */
   | { readonly type: 'thinking-dropped'; readonly responses: number }
   | { readonly type: 'undone'; readonly of: string; readonly kind: 'compact' | 'clear' }
   | { readonly type: 'rewritten'; readonly rewritten: Rewritten; readonly faults: readonly CleanupFault[] }
 
-/** A compaction that was committed. */
+/** A committed compaction. */
 export interface Compacted {
-  /** Of its boundary: what `undo` takes. */
+  /** uuid of its boundary, for `undo`. */
   readonly id: string
   readonly trigger: CompactTrigger
   readonly cause: CompactCause
   readonly tokensBefore: number
-  /** Estimate of the new view, not what the summary call reported. */
+  /** Estimate of the new context, not the usage of the summary call. */
   readonly tokensAfter: number
   readonly summarizer: NonNullable<CompactMetadata['summarizer']>
   readonly fallbackReason: string | null
   readonly recordsCoveredLocally: number
   readonly durationMs: number
   readonly receipt: Receipt
-  /** Sentences for the person: a cut that was moved, pins that found no room. */
+  /** Sentences for the user: a cut that was moved, pins over the budget. */
   readonly notes: readonly string[]
   readonly steps: readonly ChainStep[]
-  /** What the calls for the summary took. */
+  /** Usage of the calls for the summary. */
   readonly usage: SummaryUsage
-  /** What made it start by itself: the auto-compact line, or that it pays; null where something else did. */
+  /** Why an automatic one started: the auto-compact threshold, or that it saves money; null for other causes. */
   readonly firedBy: 'threshold' | 'price' | null
   readonly link: ChainLink
-  /** Even so much is left that the next turn compacts again. */
+  /** The context is still above the auto-compact threshold: the next turn compacts again. */
   readonly willRetrigger: boolean
 }
 
-// Why a rewrite was not made. Nothing has changed then: not the log, not the view, not a byte of the next request.
-
+/** Why a rewrite was refused. Nothing has changed then: neither the log nor the next request. */
 export type RewriteRefusal =
   | SpanRefusalReason
   /** Switched off; the message names the switch. */
   | 'off'
   | 'aborted'
-  /** A hook vetoed it. */
+  /** Blocked by a hook. */
   | 'blocked'
   | 'no-summary'
   /** The result would not be smaller than what it replaces. */
   | 'not-smaller'
-  /** Even with everything shed it would be above the line that started it; `floor` says what fills it. */
+  /** Even without optional sources it would be above the limit; `floor` lists what fills the context. */
   | 'floor'
-  /** The conversation was rewritten by somebody else meanwhile. */
+  /** The context was rewritten by another writer meanwhile. */
   | 'superseded'
   | 'locked'
-  /** A provider would refuse what it would leave. */
+  /** A provider would refuse the resulting request. */
   | 'invalid'
   | 'nothing-to-undo'
   | 'not-standing'
   | 'not-newest'
-  /** The view that would come back does not fit; `force` takes it back all the same. */
+  /** The restored context would not fit; `force` undoes all the same. */
   | 'too-large'
   | 'unknown-record'
 
@@ -236,11 +233,11 @@ export interface RewriteRefused {
   readonly reason: RewriteRefusal
   /** What was expected and what to do. */
   readonly message: string
-  /** `floor`: what is left when all that may go has gone, largest first. */
+  /** For `floor`: what is left without everything optional, largest first. */
   readonly floor?: readonly FloorItem[]
-  /** `not-newest`: the act to undo first. */
+  /** For `not-newest`: the rewrite to undo first. */
   readonly newest?: string
-  /** `no-summary`: why the last call brought none, and all that was tried. */
+  /** For `no-summary`: why the last attempt failed, and every attempt made. */
   readonly fallbackReason?: string
   readonly steps?: readonly ChainStep[]
 }
@@ -263,11 +260,10 @@ export const SUPERSEDED =
 
 export const ABORTED: RewriteRefused = refused('aborted', 'It was called off; nothing has changed.')
 
-// What the calls for a summary took, added up over all of them: those that failed were paid for too.
-
+/** Usage of all calls for a summary, failed ones included: they were paid for too. */
 export interface SummaryUsage {
   readonly calls: number
-  /** Tokens: neither read from the cache nor written to it. */
+  /** Input tokens neither read from the cache nor written to it. */
   readonly input: number
   readonly output: number
   readonly cacheRead: number
@@ -282,27 +278,22 @@ export const NO_SUMMARY_USAGE: SummaryUsage = {
   cacheWritten: 0,
 }
 
-/** `usage` once `event` of a reply has come. */
+/** `usage` with that of a reply that `event` ends; unchanged for other events. */
 export function withReply(usage: SummaryUsage, event: ReplyEvent): SummaryUsage {
   if (event.type !== 'reply-ended' && event.type !== 'reply-failed') return usage
-  const { calls } = usage
-  return { ...added(usage, event.reply?.message.usage), calls: calls + 1 }
-}
-
-function added(usage: SummaryUsage, told: Usage | undefined): SummaryUsage {
-  if (told === undefined) return usage
+  const calls = usage.calls + 1
+  const reported = event.reply?.message.usage
+  if (reported === undefined) return { ...usage, calls }
   return {
-    calls: usage.calls,
-    input: usage.input + countOf(told.input_tokens),
-    output: usage.output + countOf(told.output_tokens),
-    cacheRead: usage.cacheRead + countOf(told.cache_read_input_tokens),
-    cacheWritten: usage.cacheWritten + countOf(told.cache_creation_input_tokens),
+    calls,
+    input: usage.input + countOf(reported.input_tokens),
+    output: usage.output + countOf(reported.output_tokens),
+    cacheRead: usage.cacheRead + countOf(reported.cache_read_input_tokens),
+    cacheWritten: usage.cacheWritten + countOf(reported.cache_creation_input_tokens),
   }
 }
 
-// However a rewrite ends, those who show its phases are told that it is over.
-
-/** Who stops listening is told nothing more. */
+/** Emits the phase `done` however the rewrite ends; not if the caller stops reading. */
 export async function* untilDone<End>(
   events: AsyncGenerator<TurnEvent, End>,
 ): AsyncGenerator<TurnEvent, End> {

@@ -1,4 +1,4 @@
-/** What a turn needs of its host: the ports, the rules in force, the prefix it would have, and its tools. */
+/** What a host supplies: ports, policy, system prompt and tools; hooks, cleanups and services for compaction. */
 import type { BreakEvent } from '../cache/cache-break.ts'
 import type { Redact } from '../cache/request-diff.ts'
 import type { Retrieval } from '../clearing/placeholder.ts'
@@ -28,34 +28,34 @@ export interface TurnHost {
   readonly clock: Clock
   readonly ids: Ids
   readonly policy: Policy
-  /** Of the model that `offered` names. */
+  /** Of the model that `offered` returns. */
   readonly profile: Profile
   readonly switches?: Switches
-  /** Who asks: `repl_main_thread`, `sdk`, `agent:review` … */
+  /** The query source: `repl_main_thread`, `sdk`, `agent:review` … */
   readonly source: string
-  /** A person answers. */
+  /** A user can answer questions. */
   readonly isInteractive: boolean
   readonly entitlement?: Entitlement
   readonly isBedrock?: boolean
-  /** What models cost: the one that is asked, and those that the log names. */
+  /** Prices of the model in use, and of those that the log names. */
   readonly pricesOf: PriceList
   readonly sections: readonly PlacedSection[]
-  /** Tools, model and parameters as they should be now. Asked before every request. */
+  /** Tools, model and parameters as they should be now. Called before every request. */
   readonly offered: () => Offered
-  /** Tools that come late where the provider cannot add any: announced unless `define`, which breaks the cache. */
+  /** New tools, if the provider cannot add any later: announced in a message, or defined, which breaks the cache. */
   readonly lateTools?: 'announce' | 'define'
-  /** The call whose result would be cleared first, as things are now. */
+  /** The tool call whose result would be cleared first. */
   readonly firstClearable?: (state: SessionState) => string | null
   readonly runTool: RunTool
-  /** What making room takes; without it a session only grows. */
+  /** What clearing and compaction need; without it the context only grows. */
   readonly room?: Room
-  /** Calls to the model after which a turn halts, to be taken up again or not; 1,000 unless told. */
+  /** Model calls after which a turn ends with `call-limit`; default 1,000. */
   readonly maxCalls?: number
-  /** Facts that are not sent and may tell why a cache is lost: overage, mode, strategy. */
+  /** Facts that are not sent but may explain a cache break: overage, mode, strategy. */
   readonly circumstances?: () => Readonly<Record<string, string>>
-  /** Takes secrets out of what is told of a break; the engine's own rules unless given. */
+  /** Removes secrets from the description of a cache break; default: the engine's rules. */
   readonly redact?: Redact
-  /** Keeps what changed where the cache broke, as text for people; asked only where policy wants it. */
+  /** Stores the diff of a cache break, as readable text; only called if policy wants it. */
   readonly keepDiff?: KeepDiff
 }
 
@@ -63,39 +63,38 @@ type KeepDiff = (diff: string, event: BreakEvent) => void | Promise<void>
 
 export type Offered = Pick<Present, 'tools' | 'model' | 'parameters' | 'isUserTool'>
 
-/** What a tool gave back; `is_error` tells the model that it failed. */
+/** The content of a tool result; `is_error` tells the model that the tool failed. */
 export interface ToolAnswer {
   readonly content: string | readonly Block[]
   readonly is_error?: boolean
 }
 
 /**
- * Runs one call. Those of a response run side by side, and the turn waits for all of them: one that can take long
- * watches the signal. What it throws is told to the model as the failure of that call.
+ * Runs one tool call. Those of a response run in parallel, and the turn waits for all of them: a slow tool must watch
+ * the signal. What it throws becomes the error result of the call.
  */
 export type RunTool = (call: ToolUseBlock, signal?: Signal) => ToolAnswer | Promise<ToolAnswer>
 
-// What making room needs of the host, beyond what a turn does. Without it a session only grows.
-
+/** What clearing and compaction need of the host, beyond what a turn does. */
 export interface Room {
-  /** Of the model that is asked. Made once: another object means that all is counted anew. */
+  /** For the model in use. Keep the object: with another one everything is counted again. */
   readonly estimator: Estimator
-  /** The policy seen through the model's window. */
+  /** Thresholds and budgets of the policy for the model's window. */
   readonly scaled: ScaledPolicy
   readonly rules: RegisterRules
   readonly deadlines: Deadlines
-  /** Where texts that left the view can be found by the model. */
+  /** Where the model finds text that left the context. */
   readonly retrieval: Retrieval
-  /** Where large results go on arrival, and where their text is read again; without it they stay whole. */
+  /** Where large tool results are spilled to; without it they stay whole. */
   readonly blobs?: BlobStore
   readonly carriers?: readonly Carrier[]
   readonly hooks?: CompactHooks
   readonly cleanups?: readonly Cleanup[]
-  /** Nobody is watching: work goes on by itself. */
+  /** No user is watching; continue without asking. */
   readonly isAutonomous?: boolean
-  /** The model for summaries on a call of their own, where it is another than the conversation's. */
+  /** Another model for summaries that are written in a call of their own. */
   readonly summariser?: OtherSummariser
-  /** Writes summaries in another way than by the chain of asking. */
+  /** Writes the summaries instead of the engine's attempts. */
   readonly writeSummary?: WriteSummary
 }
 
@@ -104,8 +103,8 @@ export interface OtherSummariser {
   readonly summariser: Summariser
 }
 
-// Hooks around a compaction, in order: before it, when the session starts anew behind it, after it. One that hangs
-// is left at its time, one that fails is told and takes nothing down, and what they add is bounded.
+// Hooks of a compaction. One that hangs is abandoned at its timeout, one that fails is reported and fails nothing else,
+// and what they add is bounded.
 
 interface PreCompactInput {
   readonly trigger: CompactTrigger
@@ -114,11 +113,11 @@ interface PreCompactInput {
 }
 
 interface PreCompactOutput {
-  /** Added behind the person's. */
+  /** Added after the user's instructions. */
   readonly newCustomInstructions?: string
-  /** For the person's eyes. */
+  /** Shown to the user. */
   readonly userDisplayMessage?: string
-  /** Do not compact, and why. Not obeyed where the session could not go on. */
+  /** Reason not to compact now. Not obeyed if the session could not continue. */
   readonly block?: string
 }
 
@@ -134,7 +133,7 @@ interface PostCompactInput {
   readonly receipt: Receipt
 }
 
-/** What a hook has for the model; blank says nothing. */
+/** Context that a hook adds for the model; blank text adds nothing. */
 export interface HookContext {
   readonly additionalContext?: string
   readonly userDisplayMessage?: string
@@ -148,7 +147,7 @@ export interface CompactHooks {
 
 export interface Hook<Input, Output> {
   readonly name: string
-  /** Seconds; the policy's where it names none. */
+  /** Default: the policy's. */
   readonly timeoutSeconds?: number
   readonly run: (input: Input, signal?: Signal) => Output | undefined | Promise<Output | undefined>
 }
@@ -168,7 +167,7 @@ export type HookEnd<Output> =
       readonly message: string
     }
 
-/** One after the other, in the order given: a later one may build on what an earlier one did to the world. */
+/** Runs the hooks one after the other: a later one may depend on side effects of an earlier one. */
 export async function* runHooks<Input, Output>(
   hooks: readonly Hook<Input, Output>[],
   input: Input,
@@ -194,29 +193,29 @@ async function runHook<Input, Output>(
       end.why === 'timeout' ? `took longer than ${seconds} seconds and was left` : 'was called off'
     return { name, ok: false, why: end.why, message: `The hook ${name} ${message}.` }
   } catch (thrown) {
-    return { name, ok: false, why: 'threw', message: wordsOf(thrown) }
+    return {
+      name,
+      ok: false,
+      why: 'threw',
+      message: thrown instanceof Error ? thrown.message : String(thrown),
+    }
   }
 }
 
-function wordsOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
-}
-
-// What has to be forgotten when a conversation is rewritten: each part of a host registers its own. One belongs to
-// the main thread or to an agent, and a rewrite of an agent's conversation never touches what is not its own.
-
+/** A committed rewrite, as cleanups receive it. */
 export interface Rewritten {
   readonly kind: 'compact' | 'clear' | 'undo'
   readonly source: string
-  /** Tool calls whose results left the view: what was "already read" no longer is. */
+  /** Tool calls whose results left the context: they no longer count as read. */
   readonly toolUseIds: readonly string[]
-  /** Files whose content left the view with them. */
+  /** Files whose content left the context with them. */
   readonly filePaths: readonly string[]
 }
 
+/** Releases state of the host that a rewrite makes stale; each part of a host registers its own. */
 export interface Cleanup {
   readonly name: string
-  /** `main`, or the source that owns it (`agent:review`). */
+  /** `main`, or the source that owns it (`agent:review`): a rewrite never touches the state of other sources. */
   readonly scope: string
   readonly forget: (rewritten: Rewritten) => void
 }
@@ -228,12 +227,12 @@ export interface CleanupFault {
 
 const MAIN = 'main'
 
-/** The main thread is a source that begins with `repl_main_thread`, or `sdk`, or none. */
+/** The main thread is `sdk`, no source, or one that begins with `repl_main_thread`. */
 function isMainThread(source: string): boolean {
   return source === '' || source === 'sdk' || source.startsWith('repl_main_thread')
 }
 
-/** Runs those that the rewrite concerns, all of them: one that throws is told and stops none. */
+/** Runs the cleanups of the rewritten source. One that throws is reported and does not stop the others. */
 export function runCleanups(cleanups: readonly Cleanup[], rewritten: Rewritten): readonly CleanupFault[] {
   const scope = isMainThread(rewritten.source) ? MAIN : rewritten.source
   return cleanups
@@ -248,37 +247,36 @@ export function runCleanups(cleanups: readonly Cleanup[], rewritten: Rewritten):
     })
 }
 
-// A summary as it was written, by whomever; and how a host writes one itself.
-
-/** As whoever writes it gives it: gate and ledger come after. */
+/** A summary as written by a model, the host or locally, before it is checked. */
 export interface RawSummary {
   readonly ok: true
-  /** Headed `Summary:`. */
+  /** Begins with `Summary:`. */
   readonly text: string
   readonly summarizer: NonNullable<CompactMetadata['summarizer']>
-  /** The provider's own, to be sent back as it is. */
+  /** The provider's own summary block, to be sent back byte for byte. */
   readonly block: Block | null
   readonly recordsCoveredLocally: number
   readonly fallbackReason: string | null
   readonly steps: readonly ChainStep[]
 }
 
+/** A summary after the check. */
 export interface WrittenSummary extends RawSummary {
-  /** What the gate and the ledger add, where the summary itself may not be touched: a provider's own block. */
+  /** What check and ledger add next to a provider's own block, which may not be changed. */
   readonly beside: string
-  /** The names the work is using, as lines. */
+  /** Names that the work is using, one per line. */
   readonly ledger: readonly string[]
-  /** What it lacked and found no room to be put back. */
+  /** Missing facts that did not fit in. */
   readonly unfit: readonly string[]
 }
 
 export interface SummaryQuestion {
   readonly sessionId: string
-  /** What the summary stands for, and what it is shown. */
+  /** What the summary replaces, and the input for it. */
   readonly span: Span
-  /** Composed and bounded; null where nobody wants anything. */
+  /** Instructions of user, policy and hooks, within their limit; null if there are none. */
   readonly instructions: string | null
 }
 
-/** Null: it could not be written, and the compaction is not made. What is thrown counts as that. */
-export type WriteSummary = (question: SummaryQuestion, signal?: Signal) => Promise<string | null>
+/** Null, or an exception: there is no summary, and the compaction is refused. */
+export type WriteSummary = (input: SummaryQuestion, signal?: Signal) => Promise<string | null>

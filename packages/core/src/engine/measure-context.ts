@@ -6,7 +6,7 @@ import type { View } from '../context/context-view.ts'
 import type { Entry } from '../context/entry.ts'
 import { openCalls } from '../context/flatten.ts'
 import { ratesFor } from '../cost/prices.ts'
-import { isObject, type JsonObject } from '../log/json.ts'
+import { isObject } from '../log/json.ts'
 import { type Epoch, isPrompt } from '../log/record.ts'
 import { recordAt } from '../log/session.ts'
 import { contextSize, type Moment, type PlanContext } from '../planner/plan-input.ts'
@@ -55,15 +55,16 @@ export interface Known {
 /** Gathers what a plan is made from. `state`: with what was learnt on the way. */
 export function contextNow(given: SessionState, host: TurnHost, compaction: Room, moment: Moment): Known {
   const { policy, profile, source, switches = NO_SWITCHES } = host
-  const { tools, parameters, model } = host.offered()
   const now = host.clock.now()
-  const tracking = trackingNow(given, host)
-  const thinking = thinkingSettings(parameters, host)
   const idleMs = millisecondsIdle(given, now)
+  const tracking = trackingNow(given, host)
+  const { tools, parameters, model } = host.offered()
+  const { thinking } = parameters
   const known = withCache(withRoom(given, compaction), host)
   const { standing } = known.told
   const { meter, register, outlook } = known.room
   const tokens = measureNow(known, host, compaction).expected
+  const prefix = prefixTokens(known, host, compaction.estimator)
   const prices = host.pricesOf(model, new Date(now).toISOString())
   const ttl = mechanismStates(policy, switches).caching.on
     ? ttlFor(standing?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
@@ -89,7 +90,7 @@ export function contextNow(given: SessionState, host: TurnHost, compaction: Room
     ...(host.switches === undefined ? {} : { switches }),
     profile,
     calibration: meter.calibration,
-    prefixTokens: prefixTokens(known, host, compaction.estimator),
+    prefixTokens: prefix,
     source,
     moment,
     cache: { ...cache, expectedCalls: callsToCome(tally.runs, cache.expectedCalls) },
@@ -98,7 +99,9 @@ export function contextNow(given: SessionState, host: TurnHost, compaction: Room
     idleMs,
     retrieval: compaction.retrieval,
     tools: tools.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])),
-    ...thinking,
+    thinks: isObject(thinking) ? thinking.type !== 'disabled' : profile.thinking.whenAbsent !== 'disabled',
+    thinkingMode:
+      isObject(thinking) && typeof thinking.type === 'string' ? (thinking.type as ThinkingMode) : null,
     canEdit: namesEditBetas(standing?.parameters ?? withOwnBetas(parameters, host), profile),
     tracking,
     ...(outlook === null ? {} : { outlook }),
@@ -114,22 +117,10 @@ function trackingNow(state: SessionState, { policy }: TurnHost): PlanContext['tr
   const mayRetry = breaker.failures >= most && hasPromptSince(view, breaker.at)
   return {
     failures: mayRetry ? most - 1 : breaker.failures,
-    openCalls: openCalls(flat).length,
     waitsForPrompt: isWaitingForPrompt(view),
     justUndone: isJustUndone(view, answered),
     justCompacted: isJustCompacted(state),
-  }
-}
-
-function thinkingSettings(
-  { thinking }: JsonObject,
-  { profile }: TurnHost,
-): Pick<PlanContext, 'thinks' | 'thinkingMode'> {
-  if (!isObject(thinking)) return { thinks: profile.thinking.whenAbsent !== 'disabled', thinkingMode: null }
-  const { type } = thinking
-  return {
-    thinks: type !== 'disabled',
-    thinkingMode: typeof type === 'string' ? (type as ThinkingMode) : null,
+    openCalls: openCalls(flat).length,
   }
 }
 

@@ -1,4 +1,4 @@
-/** The request that would be sent now, checked, with the forecast of its cache read. */
+/** The request that would be sent now, validated, with the forecast of its cache read. */
 
 import { type Forecast, forecastRead, recallLineage } from '../cache/cache-forecast.ts'
 import { SAMPLE_ID, stubOf } from '../clearing/placeholder.ts'
@@ -27,12 +27,12 @@ import { advanceRoom, type SessionState } from './session-state.ts'
 export interface NextRequest {
   readonly request: AssembledRequest
   readonly forecast: Forecast
-  /** Rules of the provider that it would break. */
+  /** Provider rules that it breaks. */
   readonly findings: readonly Finding[]
   readonly state: SessionState
 }
 
-/** `standing`: the current prefix of `state`. Appends nothing. */
+/** Builds the request; appends nothing. `standing`: the current prefix of `state`. */
 export function nextRequest(state: SessionState, standing: StandingEpoch, host: TurnHost): NextRequest {
   const { profile, clock } = host
   const edge = holdRequestEdge(state, host)

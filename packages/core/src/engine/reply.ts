@@ -1,6 +1,6 @@
 /**
- * A model's reply as it arrives, in neutral events. Every stream ends in exactly one `reply-ended` or
- * `reply-failed`, and nothing comes after it.
+ * A model's reply as provider-neutral events, and its assembly. Every stream ends with exactly one `reply-ended` or
+ * `reply-failed`.
  */
 import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
@@ -17,13 +17,13 @@ export type ReplyEvent =
   | ReplyEnded
   | ReplyFailed
 
-/** The head of the reply: id, model, the usage known so far. Its content comes with the blocks. */
+/** The start of the reply: id, model, the usage known so far. Its content follows with the blocks. */
 interface ReplyStarted {
   readonly type: 'reply-started'
   readonly message: AssistantMessage
 }
 
-/** A block as first announced; `raw` where its text would not survive parse and stringify. */
+/** A block as first announced; `raw` if its JSON would not survive parse and stringify. */
 interface BlockStarted {
   readonly type: 'block-started'
   readonly index: number
@@ -41,28 +41,28 @@ export type BlockDelta =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'thinking'; readonly text: string; readonly estimatedTokens?: number }
   | { readonly kind: 'signature'; readonly signature: string }
-  /** A piece of the JSON text of `input`, as the model wrote it. */
+  /** A part of the JSON of `input`, as the model wrote it. */
   | { readonly kind: 'input'; readonly json: string }
   | { readonly kind: 'citation'; readonly citation: Json; readonly raw?: string }
   /** Fields that replace those of the block. */
   | { readonly kind: 'fields'; readonly fields: JsonObject }
-  /** A kind the codec does not know, untouched. */
+  /** A kind the codec does not know, unchanged. */
   | { readonly kind: 'other'; readonly value: JsonObject }
 
-/** The whole block: what goes into the log. */
+/** The complete block, as it goes into the log. */
 export interface BlockEnded {
   readonly type: 'block-ended'
   readonly index: number
   readonly block: Block
-  /** The exact text of the block, only where it would not survive parse and stringify. */
+  /** The exact JSON of the block, only if it would not survive parse and stringify. */
   readonly raw?: string
-  /** The call's input broke off: this is all of it that came, `input` is empty, the call must not be run. */
+  /** The input of the tool call was cut off: this is what arrived. `input` is empty; the call must not be run. */
   readonly cutInput?: string
 }
 
 /**
- * Fields of the message that are known only now (`stop_reason` …). In both, a value replaces the one before
- * and null leaves it: figures are cumulative and never added up.
+ * Fields of the message that are known only now (`stop_reason` …). In both, a value replaces the previous one and null
+ * leaves it: figures are cumulative and never added up.
  */
 export interface ReplyUpdated {
   readonly type: 'reply-updated'
@@ -70,12 +70,12 @@ export interface ReplyUpdated {
   readonly usage?: JsonObject
 }
 
-/** A sign of life without content. */
+/** A ping: no content. */
 interface ReplyAlive {
   readonly type: 'reply-alive'
 }
 
-/** Something the codec does not know, as it came: `name` and `text` from the wire. */
+/** An event the codec does not know, as it arrived: `name` and `text` from the wire. */
 interface ReplyOther {
   readonly type: 'reply-other'
   readonly name: string
@@ -87,45 +87,44 @@ export interface ReplyEnded {
   readonly reply: Reply
 }
 
-/** `reply` is what had arrived; null where that was nothing. */
+/** `reply` is what had arrived; null if nothing had. */
 export interface ReplyFailed {
   readonly type: 'reply-failed'
   readonly failure: Failure
   readonly reply: Reply | null
 }
 
-/** A reply put together. */
+/** An assembled reply. */
 export interface Reply {
-  /** Its content holds the blocks that were ended, in order. */
+  /** Its content holds the completed blocks, in order. */
   readonly message: AssistantMessage
-  /** Exact texts of blocks that would not survive parse and stringify, by index in the content. */
+  /** Exact JSON of blocks that would not survive parse and stringify, by index in the content. */
   readonly rawBlocks: readonly RawBlock[]
-  /** Calls whose input broke off, by index in the content: not to be run. */
+  /** Tool calls whose input was cut off, by index in the content: not to be run. */
   readonly cutInputs: readonly RawBlock[]
-  /** Blocks that began and were never ended; empty unless the reply failed. */
+  /** Blocks that started and never ended; empty unless the reply failed. */
   readonly unfinished: readonly OpenBlock[]
-  /** Deltas and events the codec did not know. What they would have changed is not in the message. */
+  /** Deltas and events the codec did not know. The message lacks what they would have changed. */
   readonly others: readonly Json[]
-  /** Figures that were told and make no usage, since one of the totals never came. */
+  /** Usage figures that arrived without one of the totals, and so make no usage. */
   readonly figures?: JsonObject
 }
 
-/** A block while it grows. */
+/** A block under construction. */
 export interface OpenBlock {
   readonly index: number
   readonly block: Block
   readonly raw?: string
-  /** JSON text of `input` so far. */
+  /** JSON of `input` so far. */
   readonly input: string
-  /** JSON text of each citation that came by itself. */
+  /** JSON of each citation that arrived on its own. */
   readonly citations: readonly string[]
 }
 
-// Puts a reply together from its events. The fold is incremental: a codec keeps it as part of its state.
-
+/** A reply being assembled from its events: an incremental fold that a codec keeps in its state. */
 export interface Assembly {
   readonly message: AssistantMessage | null
-  /** Every figure told so far. They become the message's usage once both totals are among them. */
+  /** Every usage figure so far. They become the message's usage once both totals are among them. */
   readonly usage: JsonObject
   readonly ended: readonly BlockEnded[]
   readonly open: ReadonlyMap<number, OpenBlock>
@@ -134,7 +133,7 @@ export interface Assembly {
 
 export const emptyAssembly: Assembly = { message: null, usage: {}, ended: [], open: new Map(), others: [] }
 
-/** The reply that `events` make, as far as they go; null where they never began one. */
+/** The reply that `events` make, complete or not; null if they never started one. */
 export function collect(events: Iterable<ReplyEvent>): Reply | null {
   let assembly = emptyAssembly
   for (const event of events) assembly = assemble(assembly, event)
@@ -175,7 +174,7 @@ export function replyOf(assembly: Assembly): Reply | null {
   }
 }
 
-/** The fields of `update` in place of those of `record`; null leaves what was there. */
+/** `record` with the fields of `update`; null leaves what was there. */
 export function overlay<T extends object>(record: T, update: JsonObject): T {
   const news = Object.entries(update).filter(([key, value]) => value !== null || !Object.hasOwn(record, key))
   return { ...record, ...Object.fromEntries(news) }
@@ -257,12 +256,11 @@ function isUsage(figures: JsonObject): figures is JsonObject & Usage {
   return typeof figures.input_tokens === 'number' && typeof figures.output_tokens === 'number'
 }
 
-// Why a call to a model gave no answer, in words that every provider's codec maps its own onto.
-
+/** Why a model call failed, independent of the provider: each codec maps its errors to these. */
 export type FailureKind =
   | 'overflow' // the prompt does not fit the window
   | 'too-large' // too many bytes, whatever the tokens
-  | 'media' // an image or document that the provider will not take: too large, too many, unreadable
+  | 'media' // an image or document the provider does not accept: too large, too many, unreadable
   | 'thinking-binding' // thinking sent back where it is no longer valid
   | 'invalid-request'
   | 'auth'
@@ -274,33 +272,33 @@ export type FailureKind =
   | 'overloaded'
   | 'server'
   | 'timeout'
-  | 'network' // no connection, or one that broke before the reply was whole
-  | 'bad-reply' // something came back that is no reply
+  | 'network' // no connection, or one that broke before the reply was complete
+  | 'bad-reply' // the response is no valid reply
   | 'aborted'
   | 'unknown'
 
-/** How far the prompt was over, as far as the provider said. */
+/** How far the prompt was over the limit, as far as the provider reported it. */
 export interface TokenGap {
   readonly actual?: number
   readonly limit?: number
-  /** Tokens that have to go; given wherever it was said or follows from the other two. */
+  /** Tokens over the limit, if reported or implied by the other two. */
   readonly over?: number
 }
 
 export interface Failure {
   readonly kind: FailureKind
-  /** The very same request may succeed later. A prompt that is too long never does. */
+  /** The same request may succeed later. A prompt that is too long never does. */
   readonly retryable: boolean
-  /** The provider's own words where it said any. */
+  /** The provider's message if there is one. */
   readonly message: string
   readonly status?: number
-  /** How long the provider asked us to wait. */
+  /** The provider's `retry-after`. */
   readonly retryAfterMs?: number
   readonly gap?: TokenGap
-  /** What the provider calls it: its error type, and the finer code where it has one. */
+  /** The provider's error type, and its error code if it has one. */
   readonly errorType?: string
   readonly errorCode?: string
-  /** The part of the request that was refused, where the provider named one: `messages.1.content.0`. */
+  /** The part of the request that was refused, if the provider named it: `messages.1.content.0`. */
   readonly path?: string
   readonly requestId?: string
   readonly details?: JsonObject

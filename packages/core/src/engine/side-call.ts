@@ -203,11 +203,10 @@ function missedBecause(outcome: CacheOutcome): string | null {
   }
 }
 
-// A payload built elsewhere, as a request without markers: it reads nothing from the cache.
+type RawBlocks = readonly (ReadonlyMap<number, string> | undefined)[]
 
-type Raw = readonly (ReadonlyMap<number, string> | undefined)[]
-
-export function plainRequest({ told }: SessionState, payload: Payload, raw: Raw): AssembledRequest {
+/** A payload as a request without cache markers. */
+export function plainRequest({ told }: SessionState, payload: Payload, raw: RawBlocks): AssembledRequest {
   const tail = payload.messages.map((message, index): FlatMessage => {
     const text = raw[index]
     return text === undefined ? { message, origins: [] } : { message, origins: [], raw: text }

@@ -36,7 +36,7 @@ export interface Plan {
   readonly context: ContextTokens
   /** Null if the context window is unknown. */
   readonly ladder: LadderState | null
-  /** The thresholds behind the decision; whoever executes the plan uses the same. */
+  /** The thresholds of the decision; its execution uses the same. */
   readonly scaled: ScaledPolicy
   readonly trace: readonly TraceStep[]
 }
@@ -61,6 +61,7 @@ export function plan(context: PlanContext): Plan {
   const clearing = considerClearing(context, tokens)
   const compaction = judgeCompaction(context, tokens)
   const act = chooseAct(context, tokens, clearing, compaction)
+  const trace = traceSteps(tokens.high, act, clearing, compaction)
   return {
     act,
     ...(act === 'clear' && clearing.proposal !== null ? { clear: clearing.proposal } : {}),
@@ -72,7 +73,7 @@ export function plan(context: PlanContext): Plan {
     context: tokens,
     ladder: scaled.known ? standOn(scaled.lines, tokens.high) : null,
     scaled,
-    trace: traceSteps(tokens.high, act, clearing, compaction),
+    trace,
   }
 }
 

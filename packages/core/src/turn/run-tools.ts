@@ -110,24 +110,23 @@ export async function* arrive(
   given: ToolResultBlock,
 ): AsyncGenerator<TurnEvent, { readonly result: ToolResultBlock; readonly body: Unlinked }> {
   const compaction = host.room
-  if (compaction?.blobs === undefined) return { result: given, body: toUserRecord(given) }
-  const { result, spilled, failed } = await spill({
-    result: given,
-    tool: call.name,
-    policy: host.policy.spill,
-    budgets: compaction.scaled.budgets.spill,
-    measure: compaction.estimator.text,
-    blobs: compaction.blobs,
-    paths: compaction.retrieval,
-  })
+  const { result, spilled, failed } =
+    compaction?.blobs === undefined
+      ? { result: given, spilled: [], failed: [] }
+      : await spill({
+          result: given,
+          tool: call.name,
+          policy: host.policy.spill,
+          budgets: compaction.scaled.budgets.spill,
+          measure: compaction.estimator.text,
+          blobs: compaction.blobs,
+          paths: compaction.retrieval,
+        })
   for (const why of failed) yield { type: 'spill-failed', toolUseId: call.id, why }
-  if (spilled.length === 0) return { result, body: toUserRecord(result) }
+  const body = { type: 'user' as const, message: { role: 'user' as const, content: [result] } }
+  if (spilled.length === 0) return { result, body }
   yield { type: 'spilled', toolUseId: call.id, blobs: spilled.map(({ blob }) => blob) }
-  return { result, body: { ...toUserRecord(result), spilled } }
-}
-
-function toUserRecord(result: ToolResultBlock): Unlinked & { readonly type: 'user' } {
-  return { type: 'user', message: { role: 'user', content: [result] } }
+  return { result, body: { ...body, spilled } }
 }
 
 /** Runs the engine's own history tool; null if the call is for another tool. */

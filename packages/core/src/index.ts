@@ -178,6 +178,7 @@ export type {
   Cleanup,
   CleanupFault,
   CompactHooks,
+  CompactingHost,
   Hook,
   HookContext,
   Offered,

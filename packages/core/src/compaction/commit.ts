@@ -62,11 +62,11 @@ export async function* committed(
     const before = turn.state
     const failure = yield* appendRecords(turn, valid.records)
     if (failure === null) {
-      const { room } = withRoom(before, compaction)
-      const link = chainLink(room.tracking, turn.host.policy.turn.auto)
-      const tracking = compactedNow(room.tracking, turn.host.ids.next('turn'))
+      const known = withRoom(before, compaction).room
+      const link = chainLink(known.tracking, turn.host.policy.turn.auto)
+      const tracking = compactedNow(known.tracking, turn.host.ids.next('turn'))
       const result = describeCompaction(valid, link)
-      turn.state = stateAfterCompaction(turn.state, compaction, { ...room, tracking }, valid)
+      turn.state = stateAfterCompaction(turn.state, compaction, { ...known, tracking }, valid)
       yield { type: 'compact', compaction: result }
       const released = releasedBy(draft.plan.entries, turn.state.view.entries, compaction.rules)
       const rewritten = { kind: 'compact' as const, source: turn.host.source, ...released }
@@ -190,8 +190,8 @@ function stateAfterCompaction(
   const summary = compaction.estimator.text(draft.summary.text)
   const sources = [...draft.front, ...draft.carried, ...draft.hooks]
   const carried = sources.reduce((sum, { tokens }) => sum + tokens, 0)
-  const room = { ...known, breaker: CLOSED, outlook: { after, summary, carried } }
-  return withRoom({ ...state, room }, compaction)
+  const next: RoomState = { ...known, breaker: CLOSED, outlook: { after, summary, carried } }
+  return withRoom({ ...state, room: next }, compaction)
 }
 
 /**

@@ -45,7 +45,11 @@ const kinds = (parts: Partial<CompactionParts>): readonly string[] =>
 
 describe('the records of a compaction', () => {
   it('stand in order, each behind the one before, the boundary behind nothing', () => {
-    const parts = { front: [note('front')], epoch: EPOCH, carried: [note('a'), note('b')] }
+    const parts: Partial<CompactionParts> = {
+      front: [note('front')],
+      epoch: EPOCH,
+      carried: [note('a'), note('b')],
+    }
     expect(kinds(parts)).toEqual(['compact_boundary', 'front', 'user', 'epoch', 'a', 'b'])
     const records = made(parts)
     expect(records.map(({ parentUuid }) => parentUuid)).toEqual([

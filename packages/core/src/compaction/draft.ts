@@ -21,8 +21,19 @@ import type { ContextTokens } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 import { historyBefore } from './write-summary.ts'
 
-export interface CompactionDraft {
+export interface CompactionDraft extends Drafted {
   readonly ok: true
+  /** Estimated tokens of the next request. */
+  readonly after: ContextTokens
+  /** The summary's text as prepared: if it differs now, the user edited it. */
+  readonly prepared: string
+  readonly receipt: Receipt
+  /** Usage of the calls for the summary so far. */
+  readonly usage: SummaryUsage
+}
+
+/** A draft before it is measured. */
+export interface Drafted {
   readonly plan: CompactionPlan
   /** May be edited: `text` is what the next request will contain. */
   readonly summary: WrittenSummary
@@ -37,18 +48,8 @@ export interface CompactionDraft {
   readonly hooks: readonly Carried[]
   /** The prefix snapshot that starts with it; null if the prefix stays. */
   readonly epoch: Epoch | null
-  /** Estimated tokens of the next request. */
-  readonly after: ContextTokens
-  /** The summary's text as prepared: if it differs now, the user edited it. */
-  readonly prepared: string
-  readonly receipt: Receipt
-  /** Usage of the calls for the summary so far. */
-  readonly usage: SummaryUsage
   readonly durationMs: number
 }
-
-/** A draft before it is measured. */
-export type Drafted = Omit<CompactionDraft, 'ok' | 'after' | 'prepared' | 'receipt' | 'usage'>
 
 /** The records that the draft would append now; null if it is stale (`entriesAddedSince`). */
 export function recordsOf(turn: TurnRun, compaction: Room, draft: Drafted): readonly NewRecord[] | null {

@@ -60,10 +60,15 @@ export interface CompactionPlan {
   readonly at: number
 }
 
+interface PlanHosts {
+  readonly host: TurnHost
+  readonly room: Room
+}
+
 export function planCompaction(
   state: SessionState,
   request: CompactAsked,
-  { host, room: compaction }: { readonly host: TurnHost; readonly room: Room },
+  { host, room: compaction }: PlanHosts,
 ): CompactionPlan | RewriteRefused {
   const { policy, profile, switches = NO_SWITCHES, clock } = host
   const { scaled, estimator } = compaction

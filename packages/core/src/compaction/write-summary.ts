@@ -202,10 +202,9 @@ export function gated(
   })
   const names = ledgerOf(history, { tokens: ledger.names, estimate: estimator })
   const listed = names.text === '' ? [] : [redact(names.text)]
-  const checked = { ...written, ledger: names.lines.map(redact), unfit }
-  return written.block === null
-    ? { ...checked, text: [text, ...listed].join('\n\n'), beside: '' }
-    : { ...checked, beside: [...repairs, ...listed].join('\n\n') }
+  const beside = [...repairs, ...listed].join('\n\n')
+  const checked: WrittenSummary = { ...written, beside, ledger: names.lines.map(redact), unfit }
+  return written.block === null ? { ...checked, text: [text, ...listed].join('\n\n'), beside: '' } : checked
 }
 
 // What lies before a cut never changes: later records come after it, and a rewind makes the plan stale.

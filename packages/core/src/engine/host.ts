@@ -59,6 +59,11 @@ export interface TurnHost {
   readonly keepDiff?: KeepDiff
 }
 
+/** A host that can clear and compact. */
+export interface CompactingHost extends TurnHost {
+  readonly room: Room
+}
+
 type KeepDiff = (diff: string, event: BreakEvent) => void | Promise<void>
 
 export type Offered = Pick<Present, 'tools' | 'model' | 'parameters' | 'isUserTool'>

@@ -29,7 +29,12 @@ export function measureNow(state: SessionState, host: TurnHost, compaction: Room
   return contextSize({ ...known, calibration: known.meter.calibration, policy, profile, prefix })
 }
 
-export function withRoom(state: SessionState, compaction: Room): SessionState & { readonly room: RoomState } {
+/** A session state whose context state is up to date. */
+interface MeasuredState extends SessionState {
+  readonly room: RoomState
+}
+
+export function withRoom(state: SessionState, compaction: Room): MeasuredState {
   return { ...state, room: advanceRoom(state.room, state.view, compaction) }
 }
 

@@ -94,9 +94,9 @@ async function* endCall(
   const answer = event.type === 'reply-failed' ? failedWith(event) : { ok: true as const, reply: event.reply }
   if (event.reply === null) return { ...NOTHING_TOLD, answer }
   const { message } = event.reply
-  const closing = { message, bodies: [], isSaid: false, isDeferred }
-  const { halt, ...rest } = yield* closeCall(run, opened, closing)
-  return { answer: halt ?? answer, expected: opened.forecast.read, ...rest }
+  const closed = yield* closeCall(run, opened, { message, bodies: [], isSaid: false, isDeferred })
+  const { outcome, unlogged } = closed
+  return { answer: closed.halt ?? answer, expected: opened.forecast.read, outcome, unlogged }
 }
 
 // Forks: a question on the cache of the request that was sent last.

@@ -26,6 +26,7 @@ import {
   type PlacedSection,
   presentSections,
   type SectionText,
+  type SectionTexts,
   sectionsDue,
 } from '../request/system-prompt.ts'
 import { advanceShown, type Carrier, type Offer } from '../sources/context-source.ts'
@@ -33,7 +34,6 @@ import { carryChanges } from '../sources/updates.ts'
 import type { Halt, TurnEvent } from './events.ts'
 import type { Offered, Room, TurnHost } from './host.ts'
 import type { Signal } from './ports.ts'
-import type { SessionState } from './session-state.ts'
 import { append, type TurnRun } from './session-writer.ts'
 
 /** A new snapshot may leave changes over, which are announced in the next round; more rounds than this never settle. */
@@ -159,12 +159,12 @@ type PrefixFailure = Extract<Halt, { readonly reason: 'prefix' }>
 /** Sections, tools, model and parameters as they should be now. Sections already rendered are reused. */
 export async function presentNow(turn: TurnRun): Promise<Present | PrefixFailure> {
   const { host } = turn
-  const { texts: known, textsSince } = currentTexts(turn)
+  const { known, since } = currentTexts(turn)
   const rendered = await Promise.all(sectionsDue(host.sections, known).map(renderSection))
   const failed = rendered.find((each) => 'ok' in each)
   if (failed !== undefined) return failed
   const texts = new Map([...known, ...rendered.flatMap((each) => ('ok' in each ? [] : [each]))])
-  turn.state = { ...turn.state, texts, textsSince }
+  turn.state = { ...turn.state, texts, textsSince: since }
   const offered = readHostTools(host)
   if ('ok' in offered) return offered
   const parameters = withOwnBetas(offered.parameters, host)
@@ -172,12 +172,15 @@ export async function presentNow(turn: TurnRun): Promise<Present | PrefixFailure
 }
 
 /** A compaction makes the texts stale, unless it kept thinking that is bound to the prefix. */
-function currentTexts({ state, host }: TurnRun): Pick<SessionState, 'texts' | 'textsSince'> {
+function currentTexts({ state, host }: TurnRun): {
+  readonly known: SectionTexts
+  readonly since: string | null
+} {
   const since = state.view.acts.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
-  if (since === state.textsSince || state.texts.size === 0) return { texts: state.texts, textsSince: since }
+  if (since === state.textsSince || state.texts.size === 0) return { known: state.texts, since }
   return hasBoundThinking(recordsWithThinking(state.view), host.profile)
-    ? state
-    : { texts: new Map(), textsSince: since }
+    ? { known: state.texts, since: state.textsSince }
+    : { known: new Map(), since }
 }
 
 async function renderSection({

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { optimalTrigger, usualOutlook } from './plan-input.ts'
+import { type CompactionOutlook, optimalTrigger, type TriggerInput, usualOutlook } from './plan-input.ts'
 
 const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
-const QUESTION = {
+const QUESTION: Omit<TriggerInput, 'rates'> = {
   context: 158_000,
   outlook: { after: 54_000, summary: 3_000, carried: 10_000 },
   growthPerCall: 1_163,
-  write: 'write5m' as const,
+  write: 'write5m',
   isWarm: true,
 }
 
@@ -23,7 +23,7 @@ describe('the size from which a compaction pays', () => {
     ['on a cached prefix', true, 5.6],
     ['on none', false, 22.8],
   ])('pays back %s in %f calls', (_, isWarm, calls) => {
-    const outlook = { after: 52_000, summary: 3_000, carried: 20_000 }
+    const outlook: CompactionOutlook = { after: 52_000, summary: 3_000, carried: 20_000 }
     // A prefix that is not shared is written, at 1.25, by those who cache it; here it is plain input.
     const paid = optimalTrigger({ ...QUESTION, outlook, rates: { ...rates(0.1), input: 1.25 }, isWarm })
     expect(paid?.breakEvenCalls).toBeCloseTo(calls, 1)

@@ -97,7 +97,7 @@ export function usualOutlook(prefixTokens: number, target: number | null = null)
   return { after: prefixTokens + summary + carried, summary, carried }
 }
 
-interface TriggerInput {
+export interface TriggerInput {
   /** Tokens now. */
   readonly context: number
   readonly outlook: CompactionOutlook

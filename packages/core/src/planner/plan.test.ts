@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import { scalePolicy } from '../policy/limits.ts'
 import { judgeCompaction, plan } from './plan.ts'
-import { NO_TRACKING, type PlanContext } from './plan-input.ts'
+import { type CompactionOutlook, NO_TRACKING, type PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
 function filled(
@@ -206,7 +206,7 @@ describe('the soft trigger', () => {
     const moment = 'turn-end'
     expect(acts(growing({ compact: { priceDecides: false } }), { cache, moment })).toBe('wait')
     expect(acts(growing(), { cache: warm({ expectedCalls: 5 }), moment })).toBe('wait')
-    const outlook = { after: 90_000, summary: 3_000, carried: 20_000 }
+    const outlook: CompactionOutlook = { after: 90_000, summary: 3_000, carried: 20_000 }
     expect(acts(growing(), { cache, moment, outlook })).toBe('wait')
     expect(acts(growing(), { cache, moment, rates: null })).toBe('wait')
   })

@@ -1,6 +1,7 @@
 /** An open session as the operations of this folder share it: its state, model and tools, and what is under way. */
 import {
   type Alone,
+  type CompactingHost,
   historyTool,
   type OpenedCall,
   type OtherSummariser,
@@ -10,7 +11,6 @@ import {
   refresh,
   type SessionState,
   TidemarkError,
-  type TurnHost,
   type TurnRun,
 } from '@tidemark/core'
 import { given } from '@tidemark/wire'
@@ -174,7 +174,7 @@ function lockBetweenReplies({ gate, alone }: OpenSession): Alone {
   }
 }
 
-export function turnHost(session: OpenSession): TurnHost & { readonly room: Room } {
+export function turnHost(session: OpenSession): CompactingHost {
   const { settings, model, options } = session
   const { choice, parameters, estimator, scaled, rules } = model
   return {

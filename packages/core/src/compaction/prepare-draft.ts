@@ -325,9 +325,9 @@ function fitDraft(turn: TurnRun, compaction: Room, whole: Drafted): FitResult {
   if (limit !== null && after.high >= limit)
     return { outcome: irreducibleContext(fitted, compaction, limit), over, largestSummary }
   const receipt = receiptFor(compaction, drafted, { before: turn.state, after: state })
-  const draft = {
+  const draft: CompactionDraft = {
     ...drafted,
-    ok: true as const,
+    ok: true,
     after,
     prepared: summary.text,
     receipt,

@@ -45,14 +45,14 @@ export interface OpenedCall {
 }
 
 /** Records the request as sent, by the engine or by the host: from here on its response is awaited. */
-export function openCall(run: TurnRun, { request, forecast }: NextRequest): OpenedCall {
-  const opened = recordRequest(run, { request, source: run.host.source, forecast, isWatched: true })
-  run.state = { ...run.state, sent: request }
+export function openCall(turn: TurnRun, { request, forecast }: NextRequest): OpenedCall {
+  const opened = recordRequest(turn, { request, source: turn.host.source, forecast, isWatched: true })
+  turn.state = { ...turn.state, sent: request }
   return opened
 }
 
 /** Last before a request is sent: nothing may change it any more. */
-export function recordRequest(run: TurnRun, call: OpenedCall): OpenedCall {
+export function recordRequest(turn: TurnRun, call: OpenedCall): OpenedCall {
   if (!call.isWatched) return call
   const { state, host } = run
   const circumstances = host.circumstances?.()
@@ -65,24 +65,24 @@ export function recordRequest(run: TurnRun, call: OpenedCall): OpenedCall {
     ...(state.watched === null ? {} : { previous: state.watched }),
   })
   const watch = takeSnapshot(state.watch, watched, call.forecast, host.policy.cache.breaks)
-  run.state = { ...state, watched, watch }
+  turn.state = { ...state, watched, watch }
   return call
 }
 
 /** Sends the request and streams the reply into the log. */
-export async function* respond(run: TurnRun, opened: OpenedCall): AsyncGenerator<TurnEvent, Responded> {
+export async function* respond(turn: TurnRun, opened: OpenedCall): AsyncGenerator<TurnEvent, Responded> {
   const { request, forecast } = opened
   yield { type: 'request-sent', request, forecast }
   let assembly = emptyAssembly
   let held: BlockEnded | null = null
-  for await (const event of run.host.model.stream(callOf(request), run.signal)) {
+  for await (const event of turn.host.model.stream(callOf(request), turn.signal)) {
     yield { type: 'reply', event }
     assembly = assemble(assembly, event)
     if (event.type === 'reply-ended' || event.type === 'reply-failed')
-      return yield* endReply(run, opened, event, held)
+      return yield* endReply(turn, opened, event, held)
     if (event.type !== 'block-ended') continue
-    const halt: Halt | null = held === null ? null : yield* append(run, recordsSoFar(assembly, held))
-    if (halt !== null) return withUnsaved(run, halt, recordsSoFar(assembly, event))
+    const halt: Halt | null = held === null ? null : yield* append(turn, recordsSoFar(assembly, held))
+    if (halt !== null) return withUnsaved(turn, halt, recordsSoFar(assembly, event))
     held = event
   }
   return failedWith(BROKEN_OFF)
@@ -95,13 +95,13 @@ export const BROKEN_OFF: ReplyFailed = {
 }
 
 /** Records that had arrived but were not written go with the failure. */
-function withUnsaved(run: TurnRun, halt: Halt, bodies: readonly Unlinked[]): Halt {
+function withUnsaved(turn: TurnRun, halt: Halt, bodies: readonly Unlinked[]): Halt {
   if (halt.reason !== 'conflict' && halt.reason !== 'locked') return halt
-  return { ...halt, unsaved: [...halt.unsaved, ...linked(run, bodies, halt.unsaved.at(-1)?.uuid)] }
+  return { ...halt, unsaved: [...halt.unsaved, ...linked(turn, bodies, halt.unsaved.at(-1)?.uuid)] }
 }
 
 async function* endReply(
-  run: TurnRun,
+  turn: TurnRun,
   opened: OpenedCall,
   event: ReplyEnded | ReplyFailed,
   held: BlockEnded | null,
@@ -110,7 +110,7 @@ async function* endReply(
   if (reply !== null) {
     const bodies = lastRecords(reply.message, held, event.type === 'reply-ended')
     const isSaid = bodies.length > 0 || reply.message.content.length > 0
-    const { halt } = yield* closeCall(run, opened, { message: reply.message, bodies, isSaid })
+    const { halt } = yield* closeCall(turn, opened, { message: reply.message, bodies, isSaid })
     if (halt !== null) return halt
   }
   if (event.type === 'reply-failed') return failedWith(event)
@@ -171,24 +171,24 @@ interface ClosedCall {
  * loss, and emits the price.
  */
 export async function* closeCall(
-  run: TurnRun,
+  turn: TurnRun,
   opened: OpenedCall,
   { message, bodies, isSaid, isDeferred = false }: Closing,
 ): AsyncGenerator<TurnEvent, ClosedCall> {
   const outcome: CacheOutcome = opened.isWatched
-    ? judgeCache(run, opened, message)
+    ? judgeCache(turn, opened, message)
     : { kind: 'not-judged', why: 'not-watched' }
   const spent = isSaid ? [] : callRecords(message, opened.source)
   const all = [...bodies, ...spent, ...lossRecords(outcome)]
-  const halt = isDeferred ? null : yield* append(run, all)
+  const halt = isDeferred ? null : yield* append(turn, all)
   if (halt !== null) return { halt, outcome, unlogged: [] }
-  yield* emitOutcome(outcome, opened.source, run.host)
-  if (!isDeferred) yield* emitPrice(run, message.id)
+  yield* emitOutcome(outcome, opened.source, turn.host)
+  if (!isDeferred) yield* emitPrice(turn, message.id)
   return { halt, outcome, unlogged: isDeferred ? all : [] }
 }
 
 /** Compares the usage with what should have been read, then updates the cache model. */
-function judgeCache(run: TurnRun, call: OpenedCall, message: AssistantMessage): CacheOutcome {
+function judgeCache(turn: TurnRun, call: OpenedCall, message: AssistantMessage): CacheOutcome {
   const { state, host } = run
   const { context_management: managed, diagnostics, usage = null } = message
   const isEdited =
@@ -200,7 +200,7 @@ function judgeCache(run: TurnRun, call: OpenedCall, message: AssistantMessage): 
     prices: host.pricesOf(message.model, new Date(host.clock.now()).toISOString()),
     redact: host.redact ?? redact,
   })
-  run.state = { ...state, watch, lineage: learnFromUsage(state.lineage, call, usage, isEdited) }
+  turn.state = { ...state, watch, lineage: learnFromUsage(state.lineage, call, usage, isEdited) }
   return outcome
 }
 
@@ -272,9 +272,9 @@ export function withMoney(state: SessionState, prices: PriceList): SessionState 
   return { ...state, money }
 }
 
-function* emitPrice(run: TurnRun, response: string): Generator<TurnEvent, void> {
-  run.state = withMoney(run.state, run.host.pricesOf)
-  const { money } = run.state
+function* emitPrice(turn: TurnRun, response: string): Generator<TurnEvent, void> {
+  turn.state = withMoney(turn.state, turn.host.pricesOf)
+  const { money } = turn.state
   const call = money?.recent.find(({ id }) => id === response)
   if (money !== null && call !== undefined) yield { type: 'priced', call, totals: moneyTotals(money) }
 }

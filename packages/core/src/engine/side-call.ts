@@ -57,18 +57,18 @@ export interface SideEnd {
   readonly unlogged: readonly Unlinked[]
 }
 
-export async function* sideCall(run: TurnRun, call: SideCall): AsyncGenerator<TurnEvent, SideEnd> {
-  const findings = checkCall(run, call)
+export async function* sideCall(turn: TurnRun, call: SideCall): AsyncGenerator<TurnEvent, SideEnd> {
+  const findings = checkCall(turn, call)
   if (findings.length > 0) return { ...NOTHING_TOLD, answer: { ok: false, reason: 'invalid', findings } }
-  const { clock, profile, model } = run.host
-  const lineage = run.state.lineage ?? NO_LINEAGE
+  const { clock, profile, model } = turn.host
+  const lineage = turn.state.lineage ?? NO_LINEAGE
   const forecast = forecastRead(lineage, { request: call.request, now: clock.now(), profile })
-  const opened = recordRequest(run, { ...call, forecast, isWatched: call.forkOf !== undefined })
+  const opened = recordRequest(turn, { ...call, forecast, isWatched: call.forkOf !== undefined })
   yield { type: 'side-sent', source: call.source, request: call.request }
-  for await (const event of model.stream(callOf(call.request), run.signal)) {
+  for await (const event of model.stream(callOf(call.request), turn.signal)) {
     yield { type: 'side-reply', source: call.source, event }
     if (event.type === 'reply-ended' || event.type === 'reply-failed')
-      return yield* endCall(run, event, opened, call.isDeferred)
+      return yield* endCall(turn, event, opened, call.isDeferred)
   }
   return { ...NOTHING_TOLD, answer: failedWith(BROKEN_OFF) }
 }
@@ -86,7 +86,7 @@ function checkCall({ state, host }: TurnRun, { request }: SideCall): ReturnType<
 }
 
 async function* endCall(
-  run: TurnRun,
+  turn: TurnRun,
   event: ReplyEnded | ReplyFailed,
   opened: OpenedCall,
   isDeferred = false,
@@ -94,7 +94,7 @@ async function* endCall(
   const answer = event.type === 'reply-failed' ? failedWith(event) : { ok: true as const, reply: event.reply }
   if (event.reply === null) return { ...NOTHING_TOLD, answer }
   const { message } = event.reply
-  const closed = yield* closeCall(run, opened, { message, bodies: [], isSaid: false, isDeferred })
+  const closed = yield* closeCall(turn, opened, { message, bodies: [], isSaid: false, isDeferred })
   const { outcome, unlogged } = closed
   return { answer: closed.halt ?? answer, expected: opened.forecast.read, outcome, unlogged }
 }
@@ -164,14 +164,14 @@ export async function* runFork(
 ): AsyncGenerator<TurnEvent, ForkEnd> {
   const made = forkRequest(state, asked, host)
   if (!made.ok) return { ...made, state }
-  const run: TurnRun = { state, host, signal: asked.signal }
+  const turn: TurnRun = { state, host, signal: asked.signal }
   const call = { request: made.request, source: asked.source, forkOf: host.source }
-  const end = yield* sideCall(run, call)
+  const end = yield* sideCall(turn, call)
   const { answer } = end
-  if (!answer.ok) return { ...answer, state: run.state }
+  if (!answer.ok) return { ...answer, state: turn.state }
   const read = forkRead(asked.source, answer.reply, end)
   yield { type: 'fork', fork: read }
-  return { ok: true, reply: answer.reply, read, state: run.state }
+  return { ok: true, reply: answer.reply, read, state: turn.state }
 }
 
 /** How well an answered fork read the cache of its parent. */

@@ -54,7 +54,7 @@ export function openCall(turn: TurnRun, { request, forecast }: NextRequest): Ope
 /** Last before a request is sent: nothing may change it any more. */
 export function recordRequest(turn: TurnRun, call: OpenedCall): OpenedCall {
   if (!call.isWatched) return call
-  const { state, host } = run
+  const { state, host } = turn
   const circumstances = host.circumstances?.()
   const watched = sentRequest(call.request, {
     source: call.source,
@@ -189,7 +189,7 @@ export async function* closeCall(
 
 /** Compares the usage with what should have been read, then updates the cache model. */
 function judgeCache(turn: TurnRun, call: OpenedCall, message: AssistantMessage): CacheOutcome {
-  const { state, host } = run
+  const { state, host } = turn
   const { context_management: managed, diagnostics, usage = null } = message
   const isEdited =
     isObject(managed) && Array.isArray(managed.applied_edits) && managed.applied_edits.length > 0

@@ -134,7 +134,7 @@ describe('a cache that is lost', () => {
     'by %s is told with its reason, its tokens and its price',
     async (_, change, reason, act) => {
       const { events, record, session, state } = await after(change)
-      const broke = events.flatMap((event) => (event.type === 'cache-broke' ? [event.event] : []))
+      const broke = events.flatMap((event) => (event.type === 'cache-break' ? [event.event] : []))
       expect(broke.map((event) => [event.reason.kind, event.ours?.act ?? null])).toEqual([[reason, act]])
       const [event] = broke
       const left = session.calls.at(-1)?.usage
@@ -171,7 +171,7 @@ describe('a cache that is kept', () => {
     const { events } = await after(change)
     const told = events.flatMap((event) => (event.type === 'cache-judged' ? [event.outcome] : []))
     expect(told).toMatchObject([{ kind: 'read' }])
-    expect(events.filter(({ type }) => type === 'cache-broke' || type === 'act-paid')).toEqual([])
+    expect(events.filter(({ type }) => type === 'cache-break' || type === 'act-paid')).toEqual([])
   })
 })
 
@@ -191,7 +191,7 @@ describe("the provider's own diagnosis", () => {
     ['effort', BREAKS[0]?.[1] ?? {}, 'other', 'may agree'],
   ])('of %s stands beside ours', async (_, change, zone, verdict) => {
     const { events } = await after(change)
-    const broke = events.flatMap((event) => (event.type === 'cache-broke' ? [event.event] : []))
+    const broke = events.flatMap((event) => (event.type === 'cache-break' ? [event.event] : []))
     expect(
       broke.map(({ provider, evidence }) => [provider?.zone, evidence.includes(`the provider ${verdict}: `)]),
     ).toEqual([[zone, true]])

@@ -54,7 +54,7 @@ describe.each(['create', 'stream'] as const)('with the client, by %s', (how) => 
     const answered = told.filter((event) => event.type === 'answered')
     expect(answered.length).toBeGreaterThan(3)
     for (const { usage, forecast } of answered) expect(usage?.cache_read_input_tokens).toBe(forecast.read)
-    expect(told.filter((event) => event.type === 'cache-broke')).toEqual([])
+    expect(told.filter((event) => event.type === 'cache-break')).toEqual([])
     expect(told.filter((event) => event.type === 'priced')).toHaveLength(answered.length)
     expect(session.contextRemaining()).toMatchObject({ source: 'measured', percentLeft: 100 })
     expect(session.money()).toMatchObject({ calls: answered.length, unpricedCalls: 0 })

@@ -54,7 +54,7 @@ describe('a message at any moment of a run', () => {
         expect(outcome).toMatchObject({ ok: true })
         expect([at, timesSaid(session, MARK)]).toEqual([at, 1])
         expect([at, answersFollow(session)]).toEqual([at, true])
-        expect([at, told.filter(({ type }) => type === 'cache-broke')]).toEqual([at, []])
+        expect([at, told.filter(({ type }) => type === 'cache-break')]).toEqual([at, []])
         expect(await session.run('Go on.', world.tools).outcome).toMatchObject({ ok: true })
       }
       expect(world.simulator.requests.filter(({ status }) => status !== 200)).toEqual([])

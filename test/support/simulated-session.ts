@@ -189,7 +189,7 @@ export class SimulatedSession {
       this.#pending = { ...pending, isDeclared: true }
     if (event.type === 'compact') this.#pending = { ...pending, compacted: true }
     if (event.type === 'cache-edits-dropped') this.#pending = { ...pending, dropped: event.tokens }
-    if (event.type === 'cache-broke') this.#pending = { ...pending, broke: event.event }
+    if (event.type === 'cache-break') this.#pending = { ...pending, broke: event.event }
     if (event.type === 'act-paid') this.#pending = { ...pending, paid: event.act }
     if (event.type === 'priced') this.totals = event.totals
     if (event.type === 'request-sent') await this.#observeRequest(event.request)

@@ -30,7 +30,7 @@ export function stepOf(event: SessionEvent): TourStep | null {
       return clearingStep(event)
     case 'compact':
       return compactionStep(event.compaction)
-    case 'cache-broke':
+    case 'cache-break':
       return act(event.event.sentence, { reason: event.event.reason.kind, tokens: event.event.tokensLost })
     case 'act-paid':
       return act(costText(event.act))

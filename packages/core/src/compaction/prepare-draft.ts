@@ -213,7 +213,7 @@ function* emitRestored({ carried, skipped }: ReattachedSources, draft: Drafted):
   if (carried.length + skipped.length === 0) return
   const keys = [...draft.front, ...draft.carried].map(({ key }) => key)
   const dropped = carried.map(({ key }) => key).filter((key) => !keys.includes(key))
-  yield { type: 'restored', keys, skipped, shed: dropped }
+  yield { type: 'context-restored', keys, skipped, shed: dropped }
 }
 
 // Size

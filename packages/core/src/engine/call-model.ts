@@ -247,7 +247,7 @@ async function* emitOutcome(
 ): AsyncGenerator<TurnEvent, void> {
   if (outcome.kind === 'broke') {
     const diffProblem = await keepDiff(outcome, host)
-    yield { type: 'cache-broke', event: outcome.event, diffProblem }
+    yield { type: 'cache-break', event: outcome.event, diffProblem }
   } else if (outcome.kind === 'ours') yield { type: 'act-paid', act: outcome.act }
   else yield { type: 'cache-judged', source, outcome }
 }

@@ -60,7 +60,7 @@ export type TurnEvent =
   /** The cache behaved as expected, or could not be judged. */
   | { readonly type: 'cache-judged'; readonly source: string; readonly outcome: QuietOutcome }
   /** Less was read from the cache than expected. `diffProblem`: why the diff file could not be written. */
-  | { readonly type: 'cache-broke'; readonly event: BreakEvent; readonly diffProblem: string | null }
+  | { readonly type: 'cache-break'; readonly event: BreakEvent; readonly diffProblem: string | null }
   /** The cache loss that a rewrite of the engine caused, as announced: no break. */
   | { readonly type: 'act-paid'; readonly act: ActPaid }
   /** A call is in the log with its usage. `totals`: of the session so far, with this call. */
@@ -151,7 +151,7 @@ export type RewriteEvent =
   /** A hook blocked a compaction that could not wait: reported, and not obeyed. */
   | { readonly type: 'veto-overruled'; readonly hook: string; readonly reason: string }
   | {
-      readonly type: 'restored'
+      readonly type: 'context-restored'
       readonly keys: readonly string[]
       readonly skipped: readonly NotCarried[]
       readonly shed: readonly string[]

@@ -44,7 +44,7 @@ async function answeredOnce(
 const of = (events: readonly TurnEvent[], ...types: readonly TurnEvent['type'][]): readonly TurnEvent[] =>
   events.filter(({ type }) => types.includes(type))
 
-const CACHE = ['cache-judged', 'cache-broke', 'act-paid'] as const
+const CACHE = ['cache-judged', 'cache-break', 'act-paid'] as const
 
 async function appended(
   state: SessionState,
@@ -83,7 +83,7 @@ describe('a call whose cache was lost', () => {
   it('is told with reason, tokens, money and a line, and kept in the log with the reply', async () => {
     const { host, state } = await answeredOnce(MISSED)
     const { events, outcome } = await playTurn(state, { prompt: 'Second.' }, host)
-    const [broke] = of(events, 'cache-broke')
+    const [broke] = of(events, 'cache-break')
     expect(broke).toMatchObject({
       event: { reason: { kind: 'evicted' }, tokensLost: 50_000, moneyLost: 0.575, ours: null },
       diffProblem: null,
@@ -117,7 +117,7 @@ describe('a call whose cache was lost', () => {
     extra = key
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(diffs.map((diff) => [diff.includes('extra'), diff.includes(key)])).toEqual([[true, false]])
-    expect(JSON.stringify(of(events, 'cache-broke'))).not.toContain(key)
+    expect(JSON.stringify(of(events, 'cache-break'))).not.toContain(key)
   })
 
   it('goes on where the diff cannot be kept, and hands out none where policy wants none', async () => {
@@ -126,17 +126,17 @@ describe('a call whose cache was lost', () => {
     }
     const failing = await answeredOnce(MISSED, { keepDiff })
     const { events, outcome } = await playTurn(failing.state, { prompt: 'Second.' }, failing.host)
-    expect([outcome.ok, of(events, 'cache-broke')]).toMatchObject([true, [{ diffProblem: 'disk full' }]])
+    expect([outcome.ok, of(events, 'cache-break')]).toMatchObject([true, [{ diffProblem: 'disk full' }]])
     const policy = createPolicy({ cache: { breaks: { diffFiles: false } } })
     const silent = await answeredOnce(MISSED, { keepDiff, policy })
     const second = await playTurn(silent.state, { prompt: 'Second.' }, silent.host)
-    expect(of(second.events, 'cache-broke')).toMatchObject([{ diffProblem: null }])
+    expect(of(second.events, 'cache-break')).toMatchObject([{ diffProblem: null }])
   })
 
   it('with a price that nobody knows says so', async () => {
     const { host, state } = await answeredOnce(MISSED, { pricesOf: () => null })
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
-    expect(of(events, 'cache-broke', 'priced')).toMatchObject([
+    expect(of(events, 'cache-break', 'priced')).toMatchObject([
       { event: { moneyLost: null } },
       {
         totals: {
@@ -172,7 +172,7 @@ describe("the engine's own acts", () => {
     const { host, state } = await answeredOnce(MISSED, { offered: () => offered, ...changes })
     offered = later
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
-    expect(of(events, 'cache-broke')).toMatchObject([{ event: { ours: { act, breakEvenTurns: null } } }])
+    expect(of(events, 'cache-break')).toMatchObject([{ event: { ours: { act, breakEvenTurns: null } } }])
   })
 
   it('a section rewritten at once is a break of ours, and as a delta none', async () => {
@@ -184,8 +184,8 @@ describe("the engine's own acts", () => {
       })
       now = 'two'
       const { events } = await playTurn(state, { prompt: 'Second.' }, host)
-      const acts = of(events, 'cache-broke').map(
-        (event) => event.type === 'cache-broke' && event.event.ours?.act,
+      const acts = of(events, 'cache-break').map(
+        (event) => event.type === 'cache-break' && event.event.ours?.act,
       )
       expect(acts).toEqual(volatile === 'inline' ? ['rewrote section git'] : [])
     }
@@ -245,7 +245,7 @@ describe("the provider's own word", () => {
       { previous_message_id: 'message-1' },
     ])
     const provider = { zone: 'system', missedTokens: 49_000, said: 'system_changed' }
-    expect(of(events, 'cache-broke')).toMatchObject([
+    expect(of(events, 'cache-break')).toMatchObject([
       { event: { provider, reason: { kind: 'told-by-provider', zone: 'system' } } },
     ])
   })

@@ -177,7 +177,7 @@ describe('a compaction', () => {
     }
     const made = await openRounds({ room: { carriers: [heavy] } })
     expect((await compactNow(made, { target: 1_500 })).ok).toBe(true)
-    expect(eventsOfType(made, 'restored').map(({ keys, shed }) => [keys, shed])).toEqual([
+    expect(eventsOfType(made, 'context-restored').map(({ keys, shed }) => [keys, shed])).toEqual([
       [['files:new'], ['files:old']],
     ])
   })
@@ -210,7 +210,7 @@ describe('a compaction', () => {
     await perform(made, append(made.run, [{ type: 'assistant', message }]))
     shown.set('new', 'changed')
     expect((await compactNow(made, { target: 1_700 })).ok).toBe(true)
-    expect(eventsOfType(made, 'restored').at(-1)).toMatchObject({ keys: ['files:new'], shed: ['files:old'] })
+    expect(eventsOfType(made, 'context-restored').at(-1)).toMatchObject({ keys: ['files:new'], shed: ['files:old'] })
   })
 
   it('names what fills the floor', async () => {

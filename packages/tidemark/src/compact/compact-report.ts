@@ -194,7 +194,7 @@ export function createTraceNotes(): TraceNotes {
   const failed: CompactionStep[] = []
   return {
     take(event) {
-      if (event.type === 'restored') [shed, skipped] = [event.shed, event.skipped]
+      if (event.type === 'context-restored') [shed, skipped] = [event.shed, event.skipped]
       if (event.type === 'restore-failed') failed.push(step('failed', event.carrier, event.why))
     },
     steps({ summary, front, carried }) {

@@ -51,11 +51,20 @@ function isPlain(value: object): boolean {
 }
 
 const encoder = new TextEncoder()
+/** Bytes are counted piece by piece in one buffer: a copy of the whole text would cost ten times as much. */
+const buffer = new Uint8Array(65_536)
 
 /** UTF-8 length of the JSON of `value`; null if it has none (a cycle, a bigint, too deep). */
 export function jsonBytes(value: unknown): number | null {
   try {
-    return encoder.encode(JSON.stringify(value) ?? 'null').length
+    let text = JSON.stringify(value) ?? 'null'
+    let bytes = 0
+    while (text !== '') {
+      const { read, written } = encoder.encodeInto(text, buffer)
+      bytes += written
+      text = text.slice(read)
+    }
+    return bytes
   } catch {
     return null
   }

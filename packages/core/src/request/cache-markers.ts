@@ -12,8 +12,7 @@ import { isToolResult } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { MarkersPolicy } from '../policy/policy.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
-import { canCarry } from '../validate/limit-rules.ts'
-import { isTurnScoped } from '../validate/role-rules.ts'
+import { canCarry, isTurnScoped } from '../validate/content-rules.ts'
 import {
   blocksIn,
   type Counted,

@@ -1,14 +1,14 @@
 /**
- * Findings: a code for each rule of a request, where it is broken, and what was expected there. Also the first look at a
- * message, which every rule builds on: what cannot be read is reported here and left out of all that follows.
+ * Findings: a code for each rule of a request, where it is broken, and what was expected there. Also parses messages for
+ * the rules: whatever is malformed is reported here once and left out of every later check.
  */
 
 import type { Role } from '../context/payload.ts'
 import { type Block, isBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import type { Profile } from '../policy/provider-profile.ts'
+import type { Profile, ThinkingRules } from '../policy/provider-profile.ts'
 
-/** Every rule and what it expects. Where a check knows more (a limit, a name), it says so instead. */
+/** Every rule and what it expects. A check that knows more (a limit, a name) gives its own text instead. */
 const EXPECTED = {
   // shapes
   'payload-shape': 'an object',
@@ -131,14 +131,9 @@ export interface Rules {
   readonly report: Report
 }
 
-/** A request, or a part of it, as it was given: nothing about its fields is taken for granted. */
+/** A request, or a part of it, as given: any field may be missing or of any type. Providers treat null as missing. */
 export interface Fields {
   readonly [field: string]: unknown
-}
-
-/** Providers take null for a field that was left out. */
-export function isAbsent(value: unknown): value is null | undefined {
-  return value === undefined || value === null
 }
 
 /** The value at a dotted path. */
@@ -148,11 +143,29 @@ export function fieldAt(request: Fields, path: string): unknown {
   }, request)
 }
 
-export function listIn(value: unknown): readonly unknown[] {
+/** Empty for anything that is no array; gaps become undefined. */
+export function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? Array.from(value) : []
 }
 
-/** What a field must be, for the tables of block fields and edit parameters. */
+export function listToolNames({ tools }: Fields): ReadonlySet<unknown> {
+  return new Set(toList(tools).map((tool) => (isObject(tool) ? tool.name : undefined)))
+}
+
+export function readThinkingMode({ thinking }: Fields, rules: ThinkingRules): unknown {
+  return isObject(thinking) ? thinking.type : rules.whenAbsent
+}
+
+const compiled = new Map<string, RegExp>()
+
+/** `pattern`: of a profile. Each is compiled once, since compiling costs more than a match. */
+export function matchesPattern(text: string, pattern: string): boolean {
+  const known = compiled.get(pattern) ?? new RegExp(pattern)
+  compiled.set(pattern, known)
+  return known.test(text)
+}
+
+/** The type of a field, for the tables of block fields and edit parameters. */
 export interface Shape {
   readonly expected: string
   fits(value: unknown): boolean
@@ -160,33 +173,32 @@ export interface Shape {
 
 export type Shapes = { readonly [field: string]: Shape }
 
-export const isFilled = (value: unknown): value is string => typeof value === 'string' && value !== ''
-export const aString: Shape = { expected: 'a string', fits: (value) => typeof value === 'string' }
-export const aFlag: Shape = { expected: 'true or false', fits: (value) => typeof value === 'boolean' }
+export const isNonEmptyString = (value: unknown): value is string => typeof value === 'string' && value !== ''
+export const stringShape: Shape = { expected: 'a string', fits: (value) => typeof value === 'string' }
+export const flagShape: Shape = { expected: 'true or false', fits: (value) => typeof value === 'boolean' }
 
-// Reading a message.
-
-export interface ReadBlock {
+export interface ParsedBlock {
   readonly path: string
   readonly block: Block
   /** The blocks inside a tool result. */
-  readonly inner: readonly ReadBlock[]
+  readonly inner: readonly ParsedBlock[]
 }
 
-export interface ReadMessage {
+export interface ParsedMessage {
   readonly index: number
   readonly path: string
   readonly role: Role
   readonly fields: Fields
-  /** A string is one text block. */
-  readonly blocks: readonly ReadBlock[]
-  /** The same with the blocks inside tool results, each behind the result that holds it. */
-  readonly all: readonly ReadBlock[]
-  /** No content at all, neither good nor bad. */
+  /** Content that is a string becomes one text block. */
+  readonly blocks: readonly ParsedBlock[]
+  /** `blocks`, each followed by the blocks inside it. */
+  readonly all: readonly ParsedBlock[]
+  /** The content is an empty string or an empty list. */
   readonly isEmpty: boolean
 }
 
-export function readMessage(message: unknown, index: number, report: Report): ReadMessage | null {
+/** Null, and a finding, for a message without a known role or without content of a known type. */
+export function parseMessage(message: unknown, index: number, report: Report): ParsedMessage | null {
   const path = `messages.${index}`
   if (!isObject(message)) {
     report('message-shape', path)
@@ -201,31 +213,34 @@ export function readMessage(message: unknown, index: number, report: Report): Re
     report('content-shape', `${path}.content`)
     return null
   }
-  const blocks = readBlocks(content, `${path}.content`, report)
-  const all = blocks.flatMap((item) => [item, ...item.inner])
+  const blocks = parseContent(content, `${path}.content`, report)
+  const hasInner = blocks.some(({ inner }) => inner.length > 0)
+  const all = hasInner ? blocks.flatMap((item) => [item, ...item.inner]) : blocks
   return { index, path, role, fields: message, blocks, all, isEmpty: content.length === 0 }
 }
 
-export function readBlocks(
+/** The blocks of a message or of the system prompt; an empty string has none. */
+export function parseContent(
   content: string | readonly unknown[],
   path: string,
   report: Report,
-): readonly ReadBlock[] {
+): readonly ParsedBlock[] {
   if (typeof content === 'string') {
     return content === '' ? [] : [{ path, block: { type: 'text', text: content }, inner: [] }]
   }
-  return readList(content, path, report).map((item) => {
+  return parseBlocks(content, path, report).map((item) => {
     // One level down and no further: a result inside a result is refused, whatever it holds.
     const { type, content: inside } = item.block
-    const holds = type === 'tool_result' && Array.isArray(inside)
-    return holds ? { ...item, inner: readList(inside, `${item.path}.content`, report) } : item
+    const holdsBlocks = type === 'tool_result' && Array.isArray(inside)
+    return holdsBlocks ? { ...item, inner: parseBlocks(inside, `${item.path}.content`, report) } : item
   })
 }
 
-function readList(content: readonly unknown[], path: string, report: Report): readonly ReadBlock[] {
-  return Array.from(content).flatMap((block, index): readonly ReadBlock[] => {
-    if (isBlock(block)) return [{ path: `${path}.${index}`, block, inner: [] }]
-    report('block-shape', `${path}.${index}`)
-    return []
-  })
+function parseBlocks(content: readonly unknown[], path: string, report: Report): readonly ParsedBlock[] {
+  const parsed: ParsedBlock[] = []
+  for (const [index, block] of content.entries()) {
+    if (isBlock(block)) parsed.push({ path: `${path}.${index}`, block, inner: [] })
+    else report('block-shape', `${path}.${index}`)
+  }
+  return parsed
 }

@@ -1,43 +1,41 @@
-/** What a request says around its messages, what each block must be in itself, and the betas that features need. */
+/** The fields of a request around its messages, the provider features they ask for, and the betas these need. */
 
-import type { Role } from '../context/payload.ts'
-import { isBlankText, isCacheEdits, isServerToolResult, isServerToolUse } from '../log/block.ts'
+import { isCompactionBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import type { BetaRule } from '../policy/provider-profile.ts'
+import type { BetaRule, ContextEditRules } from '../policy/provider-profile.ts'
+import { checkBlock, readMarker, readTtl } from './content-rules.ts'
 import {
-  aString,
   type Fields,
   fieldAt,
-  isAbsent,
-  isFilled,
-  listIn,
-  type ReadBlock,
-  type ReadMessage,
+  flagShape,
+  isNonEmptyString,
+  listToolNames,
+  matchesPattern,
+  type ParsedMessage,
+  parseContent,
   type Rules,
-  readBlocks,
+  readThinkingMode,
   type Shape,
   type Shapes,
+  stringShape,
+  toList,
 } from './finding.ts'
-import { readMarker, readTtl } from './limit-rules.ts'
-import { checkEdits, editsOf } from './provider-edit-rules.ts'
-import { checkThinkingSettings } from './thinking-rules.ts'
-import { checkToolChoice, checkTools, isForced } from './tool-rules.ts'
+import type { CallState } from './message-rules.ts'
 
-/** These checks look at nothing in the messages. */
-export function checkAround(request: Fields, rules: Rules): void {
-  if (!isFilled(request.model)) rules.report('model-missing', 'model')
+export function checkFields(request: Fields, rules: Rules): void {
+  if (!isNonEmptyString(request.model)) rules.report('model-missing', 'model')
   checkMaxTokens(request, rules)
   const { betas } = request
   const isNames = Array.isArray(betas) && Array.from(betas).every((beta) => typeof beta === 'string')
-  if (!isAbsent(betas) && !isNames) rules.report('betas-shape', 'betas')
+  if (betas != null && !isNames) rules.report('betas-shape', 'betas')
   const refused = rules.profile.capabilities.cacheDiagnostics ? [] : ['diagnostics']
   for (const path of new Set([...rules.profile.refusedFields, ...refused])) {
-    if (!isAbsent(fieldAt(request, path))) rules.report('field-refused', path, `no ${path}`)
+    if (fieldAt(request, path) != null) rules.report('field-refused', path, `no ${path}`)
   }
   checkSystem(request.system, rules)
   checkTools(request, rules)
-  for (const [index, tool] of listIn(request.tools).entries()) {
-    const isMarked = isObject(tool) && !isAbsent(tool.cache_control)
+  for (const [index, tool] of toList(request.tools).entries()) {
+    const isMarked = isObject(tool) && tool.cache_control != null
     if (isMarked) readTtl(tool.cache_control, `tools.${index}.cache_control`, rules)
   }
   checkToolChoice(request, rules)
@@ -47,7 +45,7 @@ export function checkAround(request: Fields, rules: Rules): void {
 
 function checkMaxTokens(request: Fields, { profile, report }: Rules): void {
   const most = request.max_tokens
-  if (isAbsent(most)) {
+  if (most == null) {
     if (profile.maxOutputRequired) report('max-tokens', 'max_tokens')
     return
   }
@@ -60,8 +58,8 @@ function checkMaxTokens(request: Fields, { profile, report }: Rules): void {
   const excluded: readonly (readonly [string, boolean])[] = [
     ['stream', request.stream === true],
     ['thinking.type', fieldAt(request, 'thinking.type') === 'enabled'],
-    ['output_config.format', !isAbsent(fieldAt(request, 'output_config.format'))],
-    ['tool_choice', isForced(request)],
+    ['output_config.format', fieldAt(request, 'output_config.format') != null],
+    ['tool_choice', hasForcedToolChoice(request)],
   ]
   for (const [path, isPresent] of excluded) {
     if (most === 0 && isPresent) report('prewarm-combination', path, `no such ${path} where max_tokens is 0`)
@@ -69,150 +67,330 @@ function checkMaxTokens(request: Fields, { profile, report }: Rules): void {
 }
 
 function checkSystem(system: unknown, rules: Rules): void {
-  if (isAbsent(system)) return
+  if (system == null) return
   if (typeof system !== 'string' && !Array.isArray(system)) {
     rules.report('system-shape', 'system')
     return
   }
-  for (const item of readBlocks(system, 'system', rules.report)) {
+  for (const item of parseContent(system, 'system', rules.report)) {
     checkBlock(item, 'prompt', rules)
-    if (!isAbsent(item.block.cache_control)) readMarker(item.block, item.path, rules)
+    if (item.block.cache_control != null) readMarker(item.block, item.path, rules)
   }
 }
 
-// What each block must be in itself: the fields of known types, no blank text, and a place where its type may stand.
-
-/** A message of a role, the system prompt, or a tool result. */
-type Holder = Role | 'prompt' | 'result'
-
-interface BlockRule {
-  readonly fields: Shapes
-  /** Where it may stand; anywhere if absent. */
-  readonly holders?: readonly Holder[]
-  /** Its only fields. A summary of the provider's is refused if it has any field that it did not come with. */
-  readonly only?: readonly string[]
+function checkTools({ tools }: Fields, { profile, report }: Rules): void {
+  if (tools != null && !Array.isArray(tools)) report('tools-shape', 'tools', 'a list of tools')
+  const names = new Set<unknown>()
+  let deferred = 0
+  for (const [index, tool] of toList(tools).entries()) {
+    const path = `tools.${index}`
+    if (!isObject(tool)) {
+      report('tools-shape', path)
+      continue
+    }
+    checkTool(tool, path, { profile, report })
+    const isRepeated = typeof tool.name === 'string' && names.has(tool.name)
+    if (isRepeated) report('tool-name-repeated', `${path}.name`)
+    names.add(tool.name)
+    if (tool.defer_loading === true) deferred += 1
+  }
+  const most = profile.sizes.deferredTools
+  if (deferred > most) report('tool-count', 'tools', `at most ${most} deferred tools, not ${deferred}`)
 }
 
-const filled: Shape = { expected: 'a string that is not empty', fits: isFilled }
-const object: Shape = { expected: 'an object', fits: isObject }
-const source: Shape = {
-  expected: 'an object with a type, and with data and media_type where the type is base64',
-  fits: (value) =>
-    isObject(value) &&
-    typeof value.type === 'string' &&
-    (value.type !== 'base64' || (isFilled(value.data) && isFilled(value.media_type))),
-}
-const resultContent: Shape = {
-  expected: 'a string or a list of blocks',
-  fits: (value) => isAbsent(value) || typeof value === 'string' || Array.isArray(value),
-}
-const optionalFlag: Shape = {
-  expected: 'true or false',
-  fits: (value) => isAbsent(value) || typeof value === 'boolean',
-}
-const summary: Shape = {
-  expected: 'a string that is not empty, or null',
-  fits: (value) => value === null || isFilled(value),
-}
-const deletions: Shape = {
-  expected: 'a list of deletions',
-  fits: (value) =>
-    Array.isArray(value) &&
-    value.every((edit) => isObject(edit) && edit.type === 'delete' && isFilled(edit.cache_reference)),
+/** The caller's tools have no type, or `custom`. Tools of the provider need no schema, and some no name. */
+function checkTool({ type, name, input_schema }: Fields, path: string, { profile, report }: Rules): void {
+  const isOwn = type == null || type === 'custom'
+  const pattern = profile.tools.namePattern
+  const isNamed = typeof name === 'string' && matchesPattern(name, pattern)
+  if ((isOwn || name != null) && !isNamed) {
+    report('tool-name', `${path}.name`, `a name that matches ${pattern}`)
+  }
+  const hasSchema = isObject(input_schema) && input_schema.type === 'object'
+  if (isOwn && !hasSchema) report('tool-schema', `${path}.input_schema`)
 }
 
-const MEDIA: BlockRule = { fields: { source }, holders: ['user', 'assistant', 'result'] }
-const TOOL_CHANGE: BlockRule = { fields: { tool: object }, holders: ['system'] }
+const CHOICES: readonly unknown[] = ['auto', 'any', 'tool', 'none']
 
-const BLOCKS: ReadonlyMap<string, BlockRule> = new Map(
-  Object.entries<BlockRule>({
-    text: { fields: { text: aString } },
-    thinking: { fields: { thinking: aString }, holders: ['assistant'] },
-    redacted_thinking: { fields: { data: filled }, holders: ['assistant'] },
-    tool_use: { fields: { id: aString, name: filled, input: object }, holders: ['assistant'] },
-    tool_result: {
-      fields: { tool_use_id: aString, content: resultContent, is_error: optionalFlag },
-      holders: ['user'],
-    },
-    image: MEDIA,
-    document: MEDIA,
-    compaction: {
-      fields: { content: summary },
-      holders: ['user', 'assistant'],
-      only: ['type', 'content', 'encrypted_content', 'signature', 'tool_changes', 'cache_control'],
-    },
-    cache_edits: { fields: { edits: deletions }, holders: ['user'] },
-    tool_addition: TOOL_CHANGE,
-    tool_removal: TOOL_CHANGE,
-  }),
-)
-
-/** Calls that the provider runs, and their results, are known by the end of their type. Their id may be missing. */
-function blockRule({ block }: ReadBlock): BlockRule | undefined {
-  const known = BLOCKS.get(block.type)
-  if (known !== undefined) return known
-  const isServers = isServerToolUse(block) || isServerToolResult(block)
-  const holders: Pick<BlockRule, 'holders'> = isServers ? { holders: ['assistant'] } : {}
-  if (block.type.endsWith('_tool_use')) return { fields: { id: aString }, ...holders }
-  return block.type.endsWith('_tool_result') ? { fields: { tool_use_id: aString }, ...holders } : undefined
+function hasForcedToolChoice({ tool_choice: choice }: Fields): boolean {
+  return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
 }
 
-export function checkBlock(item: ReadBlock, holder: Holder, rules: Rules): void {
-  const { block, path } = item
+function checkToolChoice(request: Fields, { profile, report }: Rules): void {
+  const choice = request.tool_choice
+  if (choice == null) return
+  if (!isObject(choice) || !CHOICES.includes(choice.type)) {
+    report('tool-choice', 'tool_choice', `an object of type ${CHOICES.join(', ')}`)
+    return
+  }
+  const isNamed = typeof choice.name === 'string' && listToolNames(request).has(choice.name)
+  if (toList(request.tools).length === 0) report('tool-choice', 'tool_choice')
+  else if (choice.type === 'tool' && !isNamed) {
+    report('tool-choice', 'tool_choice.name', 'the name of a declared tool')
+  }
+  const mode = readThinkingMode(request, profile.thinking)
+  const isFree = profile.thinking.unforcedInModes.some((unforced) => unforced === mode)
+  if (hasForcedToolChoice(request) && (profile.tools.forcedChoice === 'refused' || isFree)) {
+    report('tool-choice-forced', 'tool_choice.type')
+  }
+}
+
+function checkThinkingSettings(request: Fields, rules: Rules): void {
+  const { thinking } = request
+  if (thinking == null) return
+  if (!isObject(thinking)) {
+    rules.report('thinking-shape', 'thinking')
+    return
+  }
+  checkThinkingMode(request, thinking.type, rules)
+  checkThinkingBudget(request, thinking, rules)
+  const binding = thinking.block_binding
+  if (binding == null) return
+  const behaviour = isObject(binding) ? binding.prefix_mismatch_behavior : binding
+  const isKnown = behaviour == null || behaviour === 'error' || behaviour === 'drop_block'
+  if (!isObject(binding) || !isKnown) rules.report('thinking-binding', 'thinking.block_binding')
+}
+
+function checkThinkingMode(request: Fields, mode: unknown, { profile: { thinking }, report }: Rules): void {
+  if (!thinking.modes.some((known) => known === mode)) {
+    report('thinking-mode', 'thinking.type', `one of: ${thinking.modes.join(', ')}`)
+    return
+  }
+  const effort = fieldAt(request, 'output_config.effort')
+  if (mode !== 'disabled' || effort == null || thinking.disabledEfforts === null) return
+  if (thinking.disabledEfforts.some((accepted) => accepted === effort)) return
+  report('thinking-mode', 'thinking.type', `disabled only at effort ${thinking.disabledEfforts.join(', ')}`)
+}
+
+function checkThinkingBudget(
+  request: Fields,
+  { type, budget_tokens: budget }: Fields,
+  { profile: { thinking }, report }: Rules,
+): void {
+  const path = 'thinking.budget_tokens'
+  if (type !== 'enabled') {
+    if (budget != null) report('thinking-budget', path)
+    return
+  }
+  if (typeof budget !== 'number' || !Number.isInteger(budget) || budget < thinking.minimumBudget) {
+    report('thinking-budget', path, `a whole number of at least ${thinking.minimumBudget}`)
+    return
+  }
+  const most = request.max_tokens
+  const mayExceed = thinking.budgetOverBetas.some((beta) => toList(request.betas).includes(beta))
+  if (typeof most === 'number' && budget >= most && !mayExceed) {
+    report('thinking-budget', path, `less than max_tokens, which is ${most}`)
+  }
+}
+
+// `context_management`: edits the provider makes, and their parameters.
+
+const EDITS = 'context_management.edits'
+
+type Edit = readonly [edit: Fields, path: string]
+
+function isEdit(edit: unknown): edit is Fields {
+  return isObject(edit) && typeof edit.type === 'string'
+}
+
+/** The well-formed edits of a request, each with its path. */
+function listEdits(request: Fields): readonly Edit[] {
+  return toList(fieldAt(request, EDITS)).flatMap((edit, index): readonly Edit[] =>
+    isEdit(edit) ? [[edit, `${EDITS}.${index}`]] : [],
+  )
+}
+
+function checkEdits(request: Fields, rules: Rules): void {
   const { profile, report } = rules
-  const rule = blockRule(item)
-  for (const [field, { expected, fits }] of Object.entries(rule?.fields ?? {})) {
-    if (!fits(block[field])) report('block-field', `${path}.${field}`, expected)
+  const management = request.context_management
+  if (management == null) return
+  const { clearThinking, clearToolUses, compact } = profile.contextEdits
+  const known = [clearThinking, clearToolUses, compact].filter((name) => name !== null)
+  if (known.length === 0) {
+    report('edits-refused', 'context_management')
+    return
   }
-  for (const [field, value] of Object.entries(rule?.only === undefined ? {} : block)) {
-    if (value === undefined || rule?.only?.includes(field)) continue
-    report('block-field', `${path}.${field}`, `no ${field} on a ${block.type} block`)
+  const edits = isObject(management) ? management.edits : undefined
+  if (!isObject(management) || !(edits == null || Array.isArray(edits))) {
+    report('edit-shape', 'context_management', 'an object with a list of edits')
   }
-  if (isBlankText(block)) report('text-blank', path)
-  const edits = isCacheEdits(block) || !isAbsent(block.cache_reference)
-  if (edits && !profile.capabilities.cacheEdits) report('cache-edit-refused', path)
-  if (rule?.holders !== undefined && !rule.holders.includes(holder)) {
-    report('block-refused', path, `no ${block.type} block here, only in: ${rule.holders.join(', ')}`)
-  } else {
-    checkRefused(item, holder, rules)
+  for (const [index, edit] of toList(edits).entries()) {
+    if (!isEdit(edit)) report('edit-shape', `${EDITS}.${index}`)
   }
-  for (const inner of item.inner) checkBlock(inner, 'result', rules)
+  for (const [index, [edit, path]] of listEdits(request).entries()) {
+    if (!known.some((name) => name === edit.type)) {
+      report('edit-unsupported', `${path}.type`, `one of: ${known.join(', ')}`)
+      continue
+    }
+    if (edit.type === clearThinking) {
+      if (index > 0) report('edit-order', path)
+      const isOff = readThinkingMode(request, profile.thinking) === 'disabled'
+      if (isOff) report('edit-without-thinking', path)
+    }
+    checkEditParameters(edit, path, rules)
+  }
 }
 
-function checkRefused({ block, path }: ReadBlock, holder: Holder, { profile, report }: Rules): void {
-  for (const { role, type, field } of profile.refusedBlocks) {
-    if (role !== holder || type !== block.type || (field !== undefined && isAbsent(block[field]))) continue
-    const [where, what] = field === undefined ? [path, `${type} block`] : [`${path}.${field}`, field]
-    report('block-refused', where, `no ${what} in a message of role ${role}`)
+function checkEditParameters(edit: Fields, path: string, { profile, report }: Rules): void {
+  const parameters = findEditParameters(edit.type, profile.contextEdits)
+  for (const [name, value] of Object.entries(edit)) {
+    if (name === 'type' || value == null) continue
+    const parameter = Object.hasOwn(parameters, name) ? parameters[name] : undefined
+    const expected = parameter?.expected ?? `no parameter but ${Object.keys(parameters).join(', ')}`
+    if (parameter?.fits(value) !== true) report('edit-parameter', `${path}.${name}`, expected)
   }
 }
 
-// Features that are refused unless the request names a beta for them. Which, the profile says.
-
-/** For each rule, in order, where the messages first need its beta. */
-export type BetaState = readonly (string | null)[]
-
-export function stepBetas(state: BetaState, message: ReadMessage, { profile }: Rules): BetaState {
-  return profile.betas.map(({ where, name }, index) => {
-    const known = state[index] ?? null
-    if (known !== null) return known
-    if (where === 'block') return message.all.find(({ block }) => block.type === name)?.path ?? null
-    const isUsed = where === 'message-field' && message.fields[name] !== undefined
-    return isUsed ? `${message.path}.${name}` : null
-  })
+/** `{type, value}` with a whole number of at least `least`. */
+function createAmountShape(types: readonly string[], least: number): Shape {
+  return {
+    expected: `an object of type ${types.join(' or ')} with a whole value of at least ${least}`,
+    fits: (value) =>
+      isObject(value) &&
+      types.some((type) => type === value.type) &&
+      Number.isInteger(value.value) &&
+      Number(value.value) >= least,
+  }
 }
 
-export function finishBetas(state: BetaState, request: Fields, { profile, report }: Rules): void {
-  const inForce = listIn(request.betas)
-  for (const [index, rule] of profile.betas.entries()) {
-    if (rule.betas.some((beta) => inForce.includes(beta))) continue
-    const path = state[index] ?? useInRequest(rule, request)
+const names: Shape = {
+  expected: 'a list of tool names',
+  fits: (value) => Array.isArray(value) && Array.from(value).every((item) => typeof item === 'string'),
+}
+const namesOrFlag: Shape = {
+  expected: 'true, false or a list of tool names',
+  fits: (value) => flagShape.fits(value) || names.fits(value),
+}
+const turnsOrAll: Shape = {
+  expected: "an object of type thinking_turns with a whole value of at least 1, of type all, or 'all'",
+  fits: (value) =>
+    value === 'all' ||
+    (isObject(value) && value.type === 'all') ||
+    createAmountShape(['thinking_turns'], 1).fits(value),
+}
+const clearToolUsesParameters: Shapes = {
+  trigger: createAmountShape(['input_tokens', 'tool_uses'], 1),
+  keep: createAmountShape(['tool_uses'], 0),
+  clear_at_least: createAmountShape(['input_tokens'], 1),
+  exclude_tools: names,
+  clear_tool_inputs: namesOrFlag,
+}
+
+function findEditParameters(type: unknown, edits: ContextEditRules): Shapes {
+  if (type === edits.clearThinking) return { keep: turnsOrAll }
+  if (type !== edits.compact) return clearToolUsesParameters
+  const trigger = createAmountShape(['input_tokens'], edits.minimumCompactTrigger)
+  return { trigger, pause_after_compaction: flagShape, instructions: stringShape }
+}
+
+// Summaries on request, and their compaction blocks in the messages.
+
+/** Path of the first signed compaction block. A signed block replaces what it summarises; others follow it. */
+export type SignedSummary = string | null
+
+export function checkCompactionBlocks(
+  signed: SignedSummary,
+  { blocks }: ParsedMessage,
+  { profile, report }: Rules,
+): SignedSummary {
+  let first = signed
+  for (const { block, path } of blocks) {
+    if (!isCompactionBlock(block)) continue
+    if (!profile.compaction.blocks) report('compaction-refused', path)
+    if (typeof block.signature !== 'string') continue
+    if (first !== null) report('compaction-repeated', path)
+    else if (path !== 'messages.0.content.0') report('compaction-misplaced', path)
+    first ??= path
+  }
+  return first
+}
+
+export function checkCompaction(
+  signed: SignedSummary,
+  request: Fields,
+  { waiting }: CallState,
+  rules: Rules,
+): void {
+  const { profile, report } = rules
+  if (signed !== null) {
+    checkCompactionBeta(signed, request, rules)
+    checkExcluded(profile.compaction.notWithBlock, 'a signed compaction block', request, rules)
+    for (const [edit, path] of listEdits(request)) {
+      if (edit.type === profile.contextEdits.compact) report('compaction-combination', path)
+    }
+  }
+  if (request.compaction == null) return
+  checkSummaryRequest(request, rules)
+  for (const { path } of waiting.values()) report('compaction-incomplete-turn', path)
+}
+
+function checkCompactionBeta(path: string, { betas }: Fields, { profile, report }: Rules): void {
+  const { beta } = profile.compaction
+  if (beta !== null && !toList(betas).includes(beta)) report('beta-missing', path, `the beta ${beta}`)
+}
+
+function checkExcluded(paths: readonly string[], beside: string, request: Fields, { report }: Rules): void {
+  for (const path of paths) {
+    if (fieldAt(request, path) == null) continue
+    report('compaction-combination', path, `no ${path} beside ${beside}`)
+  }
+}
+
+function checkSummaryRequest(request: Fields, rules: Rules): void {
+  const { profile, report } = rules
+  const { onDemand, notWithRequest, maxInstructionCharacters: most } = profile.compaction
+  if (!onDemand) {
+    report('compaction-refused', 'compaction', 'no request for a summary')
+    return
+  }
+  checkCompactionBeta('compaction', request, rules)
+  const { compaction } = request
+  if (!isObject(compaction) || compaction.type !== 'summarize') {
+    report('compaction-request', 'compaction')
+  } else if (compaction.instructions != null) {
+    const { instructions: text } = compaction
+    const fits = typeof text === 'string' && (text.length <= most || [...text].length <= most)
+    const path = 'compaction.instructions'
+    if (!fits) report('compaction-request', path, `a string of at most ${most} characters`)
+  }
+  checkExcluded(notWithRequest, 'a request for a summary', request, rules)
+  if (hasForcedToolChoice(request)) {
+    report('compaction-combination', 'tool_choice', 'no forced call beside a request for a summary')
+  }
+}
+
+// Betas: features that the provider refuses unless the request names a beta; the profile lists them.
+
+/** For each rule, the path in the messages that first needs its beta. */
+export type BetaState = ReadonlyMap<BetaRule, string>
+
+export const START_BETAS: BetaState = new Map()
+
+export function findBetaUses(state: BetaState, message: ParsedMessage, { profile }: Rules): BetaState {
+  let after = state
+  for (const rule of profile.betas) {
+    const path = state.has(rule) ? null : findUseInMessage(rule, message)
+    if (path !== null) after = new Map(after).set(rule, path)
+  }
+  return after
+}
+
+function findUseInMessage({ where, name }: BetaRule, { all, fields, path }: ParsedMessage): string | null {
+  if (where === 'block') return all.find(({ block }) => block.type === name)?.path ?? null
+  return where === 'message-field' && fields[name] !== undefined ? `${path}.${name}` : null
+}
+
+export function checkBetas(state: BetaState, request: Fields, { profile, report }: Rules): void {
+  const named = toList(request.betas)
+  for (const rule of profile.betas) {
+    if (rule.betas.some((beta) => named.includes(beta))) continue
+    const path = state.get(rule) ?? findUseInRequest(rule, request)
     if (path !== null) report('beta-missing', path, `the beta ${rule.betas.join(' or ')}`)
   }
 }
 
-function useInRequest({ where, name }: BetaRule, request: Fields): string | null {
-  if (where === 'field') return isAbsent(fieldAt(request, name)) ? null : name
+function findUseInRequest({ where, name }: BetaRule, request: Fields): string | null {
+  if (where === 'field') return fieldAt(request, name) == null ? null : name
   if (where !== 'edit') return null
-  return editsOf(request).find(([edit]) => edit.type === name)?.[1] ?? null
+  return listEdits(request).find(([edit]) => edit.type === name)?.[1] ?? null
 }

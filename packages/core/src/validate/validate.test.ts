@@ -20,8 +20,8 @@ import {
 import type { ApiMessage } from '../context/payload.ts'
 import { type Json, jsonBytes } from '../log/json.ts'
 import { type Profile, strictProfile } from '../policy/provider-profile.ts'
+import type { PlacedMarker } from './content-rules.ts'
 import { findingCodes } from './finding.ts'
-import type { PlacedMarker } from './limit-rules.ts'
 import {
   checkMessage,
   checkRequest,

@@ -1,9 +1,8 @@
 /**
- * Would the provider take this request? Its rules are the profile's; a request without findings is one that
- * keeps all of them, as far as the request alone can tell. Every payload that goes out has none (the wire law).
+ * Checks a request against the rules of the provider's profile. Every payload that is sent has no findings (the wire law).
  *
- * What alone cannot tell: whether a signature is genuine, whether thinking still stands behind the bytes it
- * was bound to, how many tokens the whole is, whether a tool named in old calls still exists.
+ * What a request alone cannot show, and what is therefore not checked: whether a signature is genuine, whether thinking
+ * still follows the bytes it is bound to, how many tokens the request has, whether a tool of old calls still exists.
  */
 
 import type { Flat, FlatMessage } from '../context/flatten.ts'
@@ -11,45 +10,54 @@ import type { Payload } from '../context/payload.ts'
 import { isObject } from '../log/json.ts'
 import { List } from '../log/persistent-collections.ts'
 import type { Profile } from '../policy/provider-profile.ts'
-import { createReport, type Fields, type Finding, readMessage } from './finding.ts'
 import {
   type CacheState,
+  checkBlock,
+  checkImages,
+  checkMarkers,
+  checkMessageMarkers,
+  checkSizes,
   countMessage,
-  finishCache,
-  finishSize,
   type PlacedMarker,
-  placedBytes,
   type SizeState,
-  startCache,
-  startSize,
-  stepCache,
-  stepSize,
-  withPlaced,
-} from './limit-rules.ts'
-import { finishCompaction, type SignedSummary, stepCompaction } from './provider-edit-rules.ts'
-import { type BetaState, checkAround, checkBlock, finishBetas, stepBetas } from './request-rules.ts'
-import {
-  finishRoles,
-  type RoleState,
-  type SystemState,
-  startRoles,
-  startSystem,
-  stepRoles,
-  stepSystem,
-} from './role-rules.ts'
-import { finishThinking, startThinking, stepThinking, type ThinkingState } from './thinking-rules.ts'
+  START_CACHE,
+  START_SIZE,
+  withPlacedMarkers,
+} from './content-rules.ts'
+import { createReport, type Fields, type Finding, parseMessage } from './finding.ts'
 import {
   type CallState,
-  finishTools,
-  reportUnanswered,
-  startCalls,
-  startToolChanges,
-  stepCalls,
-  stepToolChanges,
+  checkCalls,
+  checkLastMessage,
+  checkLastThinking,
+  checkRole,
+  checkSystemMessage,
+  checkThinking,
+  checkToolChanges,
+  checkUsedTools,
+  type RoleState,
+  reportMissingResults,
+  START_CALLS,
+  START_ROLES,
+  START_SYSTEM,
+  START_THINKING,
+  START_TOOL_CHANGES,
+  type SystemState,
+  type ThinkingState,
   type ToolChanges,
-} from './tool-rules.ts'
+} from './message-rules.ts'
+import {
+  type BetaState,
+  checkBetas,
+  checkCompaction,
+  checkCompactionBlocks,
+  checkFields,
+  findBetaUses,
+  type SignedSummary,
+  START_BETAS,
+} from './request-rules.ts'
 
-/** Never throws, whatever `payload` is. Findings of the request come first, then those of the messages, as met. */
+/** Never throws, whatever `payload` is. Findings about the request come first, then those about the messages, in order. */
 export function validate(payload: Payload, profile: Profile): readonly Finding[] {
   const request: unknown = payload
   const found: Finding[] = []
@@ -58,7 +66,7 @@ export function validate(payload: Payload, profile: Profile): readonly Finding[]
     report('payload-shape', '')
     return found
   }
-  checkAround(request, { profile, report })
+  checkFields(request, { profile, report })
   const { messages } = request
   if (!Array.isArray(messages)) {
     report('messages-shape', 'messages')
@@ -69,20 +77,20 @@ export function validate(payload: Payload, profile: Profile): readonly Finding[]
   return [...found, ...finishMessages(state, request)]
 }
 
-/** The findings about everything but the messages: they stay the same as long as that does. */
+/** The findings about everything but the messages. */
 export function checkRequest(request: Fields, profile: Profile): readonly Finding[] {
   const found: Finding[] = []
-  checkAround(request, { profile, report: createReport((finding) => found.push(finding)) })
+  checkFields(request, { profile, report: createReport((finding) => found.push(finding)) })
   return found
 }
 
-// The check of messages as a left fold, so that what was checked once is not looked at again: keep the state
-// behind a prefix that will not change, and go on from it as often as you like. A state is a value; going on
-// from it never changes it. What depends on the rest of the request is decided at the end.
+// Messages are checked one by one, and the state after any number of them is a value: checking can continue from it any
+// number of times. So messages that no longer change are checked once. What depends on the rest of the request is
+// checked at the end.
 
 export interface MessageCheck {
   readonly profile: Profile
-  /** What is wrong for certain, whatever follows. */
+  /** Findings that stand, whatever follows. */
   readonly findings: List<Finding>
   /** Messages, bytes and images so far. */
   readonly size: SizeState
@@ -100,19 +108,19 @@ export function startMessageCheck(profile: Profile): MessageCheck {
   return {
     profile,
     findings: List.of(),
-    size: startSize,
-    roles: startRoles,
-    system: startSystem,
-    calls: startCalls,
-    toolChanges: startToolChanges,
-    thinking: startThinking,
-    cache: startCache,
+    size: START_SIZE,
+    roles: START_ROLES,
+    system: START_SYSTEM,
+    calls: START_CALLS,
+    toolChanges: START_TOOL_CHANGES,
+    thinking: START_THINKING,
+    cache: START_CACHE,
     summary: null,
-    betas: [],
+    betas: START_BETAS,
   }
 }
 
-/** Checks the next message; its index is how many were checked before it. */
+/** Checks the next message; its index is the number of messages checked before. */
 export function checkMessage(state: MessageCheck, message: unknown): MessageCheck {
   const { profile } = state
   let { findings } = state
@@ -120,51 +128,48 @@ export function checkMessage(state: MessageCheck, message: unknown): MessageChec
     findings = findings.push(finding)
   })
   const rules = { profile, report }
-  const read = readMessage(message, state.size.messages, report)
+  const parsed = parseMessage(message, state.size.messages, report)
   const size = countMessage(state.size, message, rules)
-  if (read === null) return { ...state, size, findings }
-  for (const item of read.blocks) checkBlock(item, read.role, rules)
+  if (parsed === null) return { ...state, size, findings }
+  for (const item of parsed.blocks) checkBlock(item, parsed.role, rules)
   const next = {
     profile,
-    size: stepSize(size, read, rules),
-    roles: stepRoles(state.roles, read, rules),
-    system: stepSystem(state.system, read, rules),
-    calls: stepCalls(state.calls, read, rules),
-    toolChanges: stepToolChanges(state.toolChanges, read, rules),
-    thinking: stepThinking(state.thinking, read, rules),
-    cache: stepCache(state.cache, read, rules),
-    summary: stepCompaction(state.summary, read, rules),
-    betas: stepBetas(state.betas, read, rules),
+    size: checkImages(size, parsed, rules),
+    roles: checkRole(state.roles, parsed, rules),
+    system: checkSystemMessage(state.system, parsed, rules),
+    calls: checkCalls(state.calls, parsed, rules),
+    toolChanges: checkToolChanges(state.toolChanges, parsed, rules),
+    thinking: checkThinking(state.thinking, parsed, rules),
+    cache: checkMessageMarkers(state.cache, parsed, rules),
+    summary: checkCompactionBlocks(state.summary, parsed, rules),
+    betas: findBetaUses(state.betas, parsed, rules),
   }
   return { ...next, findings }
 }
 
-/**
- * All findings about the messages, if `request` were sent with those checked so far. `placed`: cache markers
- * that come onto them only now.
- */
+/** All findings about the messages checked so far, if `request` were sent with them. `placed`: markers added only now. */
 export function finishMessages(
   state: MessageCheck,
   request: Fields,
   placed: readonly PlacedMarker[] = [],
 ): readonly Finding[] {
   const { profile, calls, cache } = state
-  const findings = state.findings.toArray()
-  const rules = { profile, report: createReport((finding) => findings.push(finding)) }
-  reportUnanswered(calls, rules)
-  finishRoles(state.roles, request, calls, rules)
-  finishThinking(state.thinking, request, rules)
-  finishTools(calls, state.toolChanges, request, rules)
-  finishCompaction(state.summary, request, calls, rules)
-  finishBetas(state.betas, request, rules)
-  finishCache(withPlaced(cache, placed, rules), cache.target, request, rules)
-  finishSize(state.size, request, placedBytes(placed), rules)
-  return findings
+  const found = state.findings.toArray()
+  const rules = { profile, report: createReport((finding) => found.push(finding)) }
+  reportMissingResults(calls, rules)
+  checkLastMessage(state.roles, request, calls, rules)
+  checkLastThinking(state.thinking, request, rules)
+  checkUsedTools(calls, state.toolChanges, request, rules)
+  checkCompaction(state.summary, request, calls, rules)
+  checkBetas(state.betas, request, rules)
+  checkMarkers(withPlacedMarkers(cache, placed, rules), cache.target, request, rules)
+  checkSizes(state.size, request, placed, rules)
+  return found
 }
 
-// Validation that keeps pace with flattening: what is frozen is checked once, only the tail anew.
+// Incremental validation beside flattening: frozen messages are checked once, the tail every time.
 
-/** The check of the frozen messages, to go on from. */
+/** The check of the frozen messages. */
 export interface Checked {
   readonly frozen: List<FlatMessage>
   readonly state: MessageCheck
@@ -174,7 +179,7 @@ export function startCheck(profile: Profile): Checked {
   return { frozen: List.of(), state: startMessageCheck(profile) }
 }
 
-/** The check of `flat`, given that of an earlier state of it. */
+/** The check of the frozen messages of `flat`. Costs what was added since `checked`, unless the context was rewritten. */
 export function advanceCheck(checked: Checked, flat: Pick<Flat, 'frozen'>): Checked {
   const start = flat.frozen.extends(checked.frozen) ? checked : startCheck(checked.state.profile)
   let { state } = start
@@ -184,7 +189,7 @@ export function advanceCheck(checked: Checked, flat: Pick<Flat, 'frozen'>): Chec
   return { frozen: flat.frozen, state }
 }
 
-/** What `validate` would find in `request` with the messages of `flat`. */
+/** What `validate` finds in `request` with the messages of `flat`, at the cost of its tail. */
 export function findingsOf(checked: Checked, flat: Flat, request: Fields): readonly Finding[] {
   let { state } = checked
   for (const { message } of flat.tail) state = checkMessage(state, message)

@@ -1,0 +1,400 @@
+/**
+ * Rules across messages: the order of roles, system messages, tool calls with their results, and where thinking stands.
+ * Each rule keeps a small state that one message moves on; what depends on the last message is checked at the end.
+ */
+
+import {
+  type Block,
+  isCompactionBlock,
+  isServerToolResult,
+  isServerToolUse,
+  isText,
+  isThinking,
+  isToolResult,
+  isToolUse,
+} from '../log/block.ts'
+import { isObject } from '../log/json.ts'
+import { Trie } from '../log/persistent-collections.ts'
+import type { Profile } from '../policy/provider-profile.ts'
+import { isTurnScoped } from './content-rules.ts'
+import {
+  type Fields,
+  fieldAt,
+  isNonEmptyString,
+  listToolNames,
+  matchesPattern,
+  type ParsedBlock,
+  type ParsedMessage,
+  type Rules,
+  readThinkingMode,
+  toList,
+} from './finding.ts'
+
+// Order of roles: the first message, messages in a row, empty ones, and a response begun for the model.
+
+export interface RoleState {
+  /** The last message of user or assistant; system messages do not count. */
+  readonly last: ParsedMessage | null
+  /** `last` is the first message and holds a compaction block alone: any role may follow. */
+  readonly afterSummary: boolean
+  readonly hasContent: boolean
+  /** An assistant message without content, if it is the last message so far. */
+  readonly emptyTail: string | null
+}
+
+export const START_ROLES: RoleState = { last: null, afterSummary: false, hasContent: false, emptyTail: null }
+
+const isSummary = ({ block }: ParsedBlock): boolean => isCompactionBlock(block)
+
+export function checkRole(
+  { last, afterSummary, hasContent, emptyTail }: RoleState,
+  message: ParsedMessage,
+  { profile: { roles }, report }: Rules,
+): RoleState {
+  const { role, isEmpty, path, blocks } = message
+  if (emptyTail !== null) report('message-empty', emptyTail)
+  if (role === 'system') return { last, afterSummary, hasContent, emptyTail: null }
+  if (isEmpty && role === 'user') report('message-empty', path)
+  if (last === null) {
+    const isAllowedFirst = role === 'user' || blocks.slice(0, 1).some(isSummary)
+    if (roles.first === 'user' && !isAllowedFirst) report('first-role', path)
+  } else if (last.role === role && roles.consecutive === 'refused' && !afterSummary) {
+    report('role-repeated', path, `another role than ${role}, which spoke before`)
+  }
+  return {
+    last: message,
+    afterSummary: last === null && blocks.length > 0 && blocks.every(isSummary),
+    hasContent: hasContent || !isEmpty,
+    emptyTail: isEmpty && role === 'assistant' ? path : null,
+  }
+}
+
+/** Whether the model may answer the last message. Calls without a result have their own finding. */
+export function checkLastMessage(
+  { last, hasContent }: RoleState,
+  request: Fields,
+  { pending, waiting }: CallState,
+  { profile, report }: Rules,
+): void {
+  if (last === null) {
+    report('messages-empty', 'messages')
+    return
+  }
+  if (request.compaction != null) {
+    if (!hasContent) report('compaction-nothing', 'messages')
+    return
+  }
+  if (last.role !== 'assistant' || pending.size > 0 || waiting.size > 0) return
+  const block = last.blocks.at(-1)?.block
+  if (block !== undefined) {
+    // The provider paused the turn here; or `checkLastThinking` reports it.
+    if (isServerToolResult(block) || isCompactionBlock(block)) return
+    if (isThinking(block) && profile.thinking.closing !== 'allowed') return
+  }
+  if (profile.roles.prefill === 'refused') report('prefill-refused', last.path)
+  else if (block !== undefined && isText(block) && block.text !== block.text.trimEnd()) {
+    report('trailing-whitespace', last.path)
+  }
+}
+
+// System messages among the messages: the fields they may have, and where they may stand.
+
+/** System messages in a row are one section and are checked together; one without content only sets an effort. */
+export interface SystemState {
+  /** What precedes the section: a user turn, a paused assistant turn, or something it may not follow. */
+  readonly before: 'user' | 'paused' | 'other'
+  /** Path of the first message of the section that has content; null once its place was reported. */
+  readonly section: string | null
+  readonly hasContent: boolean
+}
+
+export const START_SYSTEM: SystemState = { before: 'other', section: null, hasContent: false }
+
+export function checkSystemMessage(state: SystemState, message: ParsedMessage, rules: Rules): SystemState {
+  checkMessageFields(message, rules)
+  const { role, blocks } = message
+  if (role === 'system') return checkSection(state, message, rules)
+  if (state.section !== null && role === 'user') rules.report('system-misplaced', state.section)
+  const isPaused = blocks.slice(-1).some(({ block }) => isServerToolResult(block))
+  const before = role === 'user' ? 'user' : isPaused ? 'paused' : 'other'
+  return { before, section: null, hasContent: false }
+}
+
+function checkSection(state: SystemState, message: ParsedMessage, { profile, report }: Rules): SystemState {
+  const { path, blocks, fields } = message
+  if (profile.roles.system === 'refused') {
+    report('system-refused', path)
+    return state
+  }
+  if (isTurnScoped(fields)) {
+    if (blocks.some(({ block }) => block.type !== 'text')) report('turn-scoped-content', path)
+    if (fields.output_config !== undefined) report('turn-scoped-output-config', path)
+  }
+  if (message.isEmpty) {
+    const setsEffort = typeof fieldAt(fields, 'output_config.effort') === 'string'
+    if (!setsEffort) report('message-empty', path, 'content, or an effort to set')
+    return state
+  }
+  if (state.before === 'paused') {
+    for (const { block, path: place } of blocks) {
+      if (!isToolChange(block)) continue
+      report('system-misplaced', place, 'no change of tools behind a paused turn: resume it first')
+    }
+  }
+  if (state.hasContent) return state
+  if (state.before === 'other') report('system-misplaced', path)
+  return { ...state, section: state.before === 'other' ? null : path, hasContent: true }
+}
+
+function checkMessageFields(
+  { role, path, fields }: ParsedMessage,
+  { profile: { roles }, report }: Rules,
+): void {
+  const allowed = role === 'system' ? listSystemFields(roles) : MESSAGE_FIELDS
+  for (const field of Object.keys(fields)) {
+    if (allowed.includes(field) || fields[field] === undefined) continue
+    if (field === 'clear_at' && roles.turnScoped) report('clear-at-role', `${path}.${field}`)
+    else report('message-field', `${path}.${field}`, `no field but ${allowed.join(', ')}`)
+  }
+  const { clear_at: clearAt } = fields
+  const isKnown = clearAt === undefined || clearAt === 'next_user_message' || clearAt === 'never'
+  if (!isKnown && allowed.includes('clear_at')) report('clear-at-value', `${path}.clear_at`)
+}
+
+const MESSAGE_FIELDS = ['role', 'content']
+
+function listSystemFields({ turnScoped, messageEffort }: Profile['roles']): readonly string[] {
+  return [...MESSAGE_FIELDS, ...(turnScoped ? ['clear_at'] : []), ...(messageEffort ? ['output_config'] : [])]
+}
+
+// Tool calls and results. The caller's tools are answered in the next user turn, first and once each. The provider's own
+// calls are answered within the assistant's turn, which continues across user turns of results alone.
+
+export interface CallState {
+  /** Ids of all calls so far. */
+  readonly seen: Trie<true>
+  /** Calls of the last assistant turn without a result, by id, and the index of their message. */
+  readonly pending: ReadonlyMap<string, number>
+  /** Calls the provider is still running, by id. */
+  readonly waiting: ReadonlyMap<string, WaitingCall>
+  /** The user turn that follows the calls, while it lasts. */
+  readonly answer: AnswerState | null
+  /** A message holds a call of the caller's tools, or a result. */
+  readonly usesTools: boolean
+}
+
+interface WaitingCall {
+  readonly path: string
+  /** The tool that must be declared for the call to continue; null if a connected server runs it. */
+  readonly tool: string | null
+}
+
+interface AnswerState {
+  readonly answered: ReadonlySet<string>
+  /** A block that is no result was seen. */
+  readonly hasOther: boolean
+  readonly hasResult: boolean
+}
+
+export const START_CALLS: CallState = {
+  seen: Trie.empty(),
+  pending: new Map(),
+  waiting: new Map(),
+  answer: null,
+  usesTools: false,
+}
+
+/** The next state while a message is checked: its maps are copies. */
+interface CallDraft extends CallState {
+  seen: Trie<true>
+  readonly pending: Map<string, number>
+  readonly waiting: Map<string, WaitingCall>
+  usesTools: boolean
+}
+
+export function checkCalls(state: CallState, message: ParsedMessage, rules: Rules): CallState {
+  if (message.role === 'system') return state
+  const draft: CallDraft = {
+    ...state,
+    pending: new Map(state.pending),
+    waiting: new Map(state.waiting),
+  }
+  if (message.role === 'user') {
+    const answer = checkResults(draft, message, rules)
+    return { ...draft, answer }
+  }
+  if (state.answer !== null) {
+    reportMissingResults(state, rules)
+    draft.pending.clear()
+  }
+  for (const { block, path } of message.blocks) {
+    if (isToolUse(block)) {
+      draft.usesTools = true
+      if (addCall(draft, block.id, path, rules)) draft.pending.set(block.id, message.index)
+    } else if (isServerToolUse(block)) {
+      const isNew = addCall(draft, block.id, path, rules)
+      if (isNew) draft.waiting.set(block.id, { path, tool: findServerTool(block) })
+    } else if (isServerToolResult(block) && !draft.waiting.delete(block.tool_use_id)) {
+      const expected = `a call before it that has no result yet: ${block.tool_use_id}`
+      rules.report('server-result-unexpected', path, expected)
+    }
+  }
+  return { ...draft, answer: null }
+}
+
+/** Calls of code execution have several names; one tool offers them all. */
+function findServerTool({ type, name }: Block): string | null {
+  if (type !== 'server_tool_use' || typeof name !== 'string') return null
+  return name.endsWith('code_execution') ? 'code_execution' : name
+}
+
+function addCall(draft: CallDraft, id: string, path: string, { profile, report }: Rules): boolean {
+  const pattern = profile.tools.idPattern
+  if (!matchesPattern(id, pattern)) report('tool-id', `${path}.id`, `an id that matches ${pattern}`)
+  if (draft.seen.has(id)) {
+    report('tool-id-repeated', path, `an id that no other call has: ${id}`)
+    return false
+  }
+  draft.seen = draft.seen.set(id, true)
+  return true
+}
+
+function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: Rules): AnswerState {
+  const { profile, report } = rules
+  const answered = new Set(draft.answer?.answered)
+  let { hasOther = false, hasResult = false } = draft.answer ?? {}
+  for (const { block, path } of blocks) {
+    if (isToolResult(block)) {
+      const id = block.tool_use_id
+      draft.usesTools = true
+      hasResult = true
+      if (draft.pending.delete(id)) {
+        answered.add(id)
+        if (profile.tools.resultsFirst && hasOther) report('tool-result-late', path)
+      } else if (answered.has(id)) {
+        report('tool-result-repeated', path, `one result for each call: ${id}`)
+      } else {
+        report('tool-result-unexpected', path, `a call in the message before that this answers: ${id}`)
+      }
+    } else if (block.type !== 'tool_result') {
+      endWaiting(draft, path, hasResult, rules)
+      hasOther = true
+    }
+  }
+  return { answered, hasOther, hasResult }
+}
+
+/** Anything but a result ends the assistant's turn, and with it the calls the provider was running. */
+function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { report }: Rules): void {
+  if (waiting.size > 0 && hasResult) {
+    const calls = [...waiting.keys()].join(', ')
+    report('server-wait-results-only', path, `nothing but results while the provider runs ${calls}`)
+  } else {
+    for (const [id, call] of waiting) {
+      report('server-result-missing', call.path, `a result of ${id} before the turn ends`)
+    }
+  }
+  waiting.clear()
+}
+
+/** One finding per message that holds calls without a result. */
+export function reportMissingResults({ pending }: CallState, { report }: Rules): void {
+  for (const message of new Set(pending.values())) {
+    const ids = [...pending].filter((call) => call[1] === message).map(([id]) => id)
+    const expected = `a tool_result for each tool_use in the next message; missing: ${ids.join(', ')}`
+    report('tool-result-missing', `messages.${message}`, expected)
+  }
+}
+
+// Tools added or removed by messages.
+
+/** Path of the first change, by name of the tool. */
+export type ToolChanges = Trie<string>
+
+export const START_TOOL_CHANGES: ToolChanges = Trie.empty()
+
+export function checkToolChanges(changes: ToolChanges, message: ParsedMessage, rules: Rules): ToolChanges {
+  let after = changes
+  for (const { block, path } of message.blocks) {
+    if (!isToolChange(block)) continue
+    if (!rules.profile.capabilities.toolChanges) rules.report('tool-change-refused', path)
+    const tool: unknown = block.tool
+    if (!isObject(tool) || tool.type !== 'tool_reference' || typeof tool.name !== 'string') continue
+    if (!after.has(tool.name)) after = after.set(tool.name, path)
+  }
+  return after
+}
+
+function isToolChange({ type }: Block): boolean {
+  return type === 'tool_addition' || type === 'tool_removal'
+}
+
+/** Messages that use tools need declared tools; a call still running needs its tool, or a connected server. */
+export function checkUsedTools(
+  { usesTools, waiting }: CallState,
+  changes: ToolChanges,
+  request: Fields,
+  { profile, report }: Rules,
+): void {
+  const names = listToolNames(request)
+  const isServed = toList(request.mcp_servers).length > 0
+  if (toList(request.tools).length === 0) {
+    const isMissing = (usesTools && profile.tools.declaredWhenUsed) || (waiting.size > 0 && !isServed)
+    if (isMissing) report('tools-undeclared', 'tools')
+  } else if (!isServed) {
+    for (const [id, { path, tool }] of waiting) {
+      if (tool === null || names.has(tool)) continue
+      report('tools-undeclared', path, `the tool ${tool} to be declared while ${id} waits for it`)
+    }
+  }
+  for (const [name, path] of changes) {
+    const expected = `the name of a declared tool: ${name}`
+    if (!names.has(name)) report('tool-change-unknown', `${path}.tool.name`, expected)
+  }
+}
+
+// Thinking: signatures, and thinking first and never last in a turn.
+
+export interface ThinkingState {
+  /** The first block of the assistant's turn, until a user message holds anything but results. */
+  readonly opening: { readonly path: string; readonly isThinking: boolean } | null
+  /** Path of the last message, if its last block is thinking. */
+  readonly closing: string | null
+}
+
+export const START_THINKING: ThinkingState = { opening: null, closing: null }
+
+export function checkThinking(
+  state: ThinkingState,
+  { role, path, blocks }: ParsedMessage,
+  { profile: { thinking }, report }: Rules,
+): ThinkingState {
+  if (role === 'system' || blocks.length === 0) return state
+  if (role === 'user') {
+    if (state.closing !== null && thinking.closing === 'never') report('thinking-last', state.closing)
+    const isAnswer = blocks.every(({ block }) => block.type === 'tool_result')
+    return { opening: isAnswer ? state.opening : null, closing: null }
+  }
+  for (const item of blocks) {
+    const isUnsigned = item.block.type === 'thinking' && !isNonEmptyString(item.block.signature)
+    if (thinking.signed && isUnsigned) report('thinking-signature', `${item.path}.signature`)
+  }
+  const first = blocks.find(({ block }) => !isCompactionBlock(block))
+  const opening = first === undefined ? null : { path: first.path, isThinking: isThinking(first.block) }
+  const endsThinking = blocks.slice(-1).some(({ block }) => isThinking(block))
+  return { opening: state.opening ?? opening, closing: endsThinking ? path : null }
+}
+
+/** A request for a summary continues no turn, so its last turn need not begin with thinking. */
+export function checkLastThinking(
+  { opening, closing }: ThinkingState,
+  request: Fields,
+  { profile: { thinking }, report }: Rules,
+): void {
+  if (closing !== null && thinking.closing !== 'allowed') report('thinking-last', closing)
+  if (opening === null || opening.isThinking || request.compaction != null) return
+  const mode = readThinkingMode(request, thinking)
+  if (thinking.firstInModes.some((first) => first === mode)) {
+    report('thinking-not-first', opening.path, `thinking first in the last turn, while thinking is ${mode}`)
+  }
+}

@@ -13,7 +13,7 @@ import {
   startCalibration,
   type View,
 } from '@tidemark/core'
-import { NOWHERE } from '../../packages/core/src/clearing/placeholder.ts'
+import { NO_PATHS } from '../../packages/core/src/clearing/select-results.ts'
 import {
   emptyRegister,
   type Register,
@@ -84,7 +84,7 @@ function planned({ register, meter }: Kept): Plan {
     rates: RATES,
     write: 'write5m',
     idleMs: 1_000,
-    retrieval: NOWHERE,
+    retrieval: NO_PATHS,
     tools: ['Read'],
     thinks: false,
     thinkingMode: null,

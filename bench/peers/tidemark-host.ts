@@ -6,7 +6,7 @@ import {
   fixedRule,
   type Ids,
   type Journal,
-  NOWHERE,
+  NO_PATHS,
   type Policy,
   placeSections,
   type Room,
@@ -72,7 +72,7 @@ export function hostFor(window: number, journal: Journal, inForce: Policy = poli
       scaled: scalePolicy(inForce, { window, maxOutput: 32_000 }),
       rules,
       deadlines: { within: async (_, work) => ({ ok: true, value: await work({ aborted: false }) }) },
-      retrieval: NOWHERE,
+      retrieval: NO_PATHS,
     },
   }
 }

@@ -69,15 +69,6 @@ export {
   deletedTokens,
   dropDeletions,
 } from './clearing/cached-clearing.ts'
-export {
-  HISTORY_TOOL,
-  howToGet,
-  NO_PATHS,
-  NOWHERE,
-  noteOn,
-  type Retrieval,
-  type RetrievalPaths,
-} from './clearing/placeholder.ts'
 export { type Clearing, type ClearingQuestion, proposeClearing } from './clearing/propose-clearing.ts'
 export {
   type AppliedEdits,
@@ -89,7 +80,15 @@ export {
   type SpelledEdit,
   spellEdits,
 } from './clearing/provider-clearing.ts'
-export { type ClearProposal, firstClearable, type Released } from './clearing/select-results.ts'
+export {
+  type ClearProposal,
+  firstClearable,
+  HISTORY_TOOL,
+  howToGet,
+  NO_PATHS,
+  type Released,
+  type RetrievalPaths,
+} from './clearing/select-results.ts'
 export {
   emptyRegister,
   type HostTools,

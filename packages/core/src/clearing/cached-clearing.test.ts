@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import { deletedTokens, deletionMessage, dropDeletions, proposeCached } from './cached-clearing.ts'
-import { proposeBudget } from './clear-triggers.ts'
+import { proposeBudget } from './propose-clearing.ts'
 
 describe('cached', () => {
   it('fires at 12 results, deletes the oldest and keeps the 5 newest', () => {

@@ -4,57 +4,39 @@
  * expired. Off unless the profile has the capability `cacheEdits`.
  */
 import { CACHE_EDITS_DROPPED, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
-import type { Profile } from '../policy/provider-profile.ts'
 import { type ClearOutcome, type ClearQuestion, counted, plural } from './clear-plan.ts'
 import { type ClearProposal, candidatesOf, chosenOf, releasedBy } from './select-results.ts'
-import { type Register, resultOf, type ToolResult } from './tool-result-index.ts'
-
-export function canDelete({ capabilities }: Profile): boolean {
-  return capabilities.cacheEdits
-}
+import { type Register, resultOf } from './tool-result-index.ts'
 
 /** Nothing is written again, so there is no price to weigh. */
 export function proposeCached(question: ClearQuestion): ClearOutcome<ClearProposal> {
-  const { register, policy, pins } = question
+  const { register, policy, pins, scale, context } = question
   const { fireAt, keep } = policy.clear.cached
+  const { userUuid: anchorUuid } = register
   const because = `${plural(register.active.count, 'result')} stand in the cached prefix`
-  if (register.active.count < fireAt || register.userUuid === null) {
+  if (register.active.count < fireAt || anchorUuid === null) {
     return { proposal: null, why: `${because}; deletion begins at ${counted(fireAt)}` }
   }
   const { results } = chosenOf(register, candidatesOf({ register, pins, keep, stub: null }))
-  // Counted by what can go, or a few results that must stay would make it fire with every call.
-  return results.length + keep < fireAt
-    ? {
-        proposal: null,
-        why: `${because}, but only ${counted(results.length)} of them are neither pinned nor new`,
-      }
-    : proposalFor(question, { results, anchorUuid: register.userUuid, because })
-}
-
-interface Deleting {
-  readonly results: readonly ToolResult[]
-  readonly anchorUuid: string
-  readonly because: string
-}
-
-function proposalFor(question: ClearQuestion, deleting: Deleting): ClearOutcome<ClearProposal> {
-  const { register, scale, context } = question
-  const { results, anchorUuid, because } = deleting
+  // Only deletable results count, or a few results that must stay would make it fire with every call.
+  if (results.length + keep < fireAt) {
+    const why = `${because}, but only ${counted(results.length)} of them are neither pinned nor new`
+    return { proposal: null, why }
+  }
   const ids = results.map(({ call }) => call.id)
   const freed = Math.round(scale * tokensOf(register, ids))
   const why = `${because}: deleting ${plural(ids.length, 'old result')} frees ${counted(freed)} tokens; nothing is written again`
-  const metadata: MicrocompactMetadata = {
-    trigger: 'auto',
-    way: 'cached',
-    anchorUuid,
-    preTokens: context.expected,
-    tokensSaved: freed,
-    compactedToolIds: ids,
-    clearedAttachmentUUIDs: [],
-  }
   const proposal: ClearProposal = {
     way: 'cached',
-    metadata,
+    metadata: {
+      trigger: 'auto',
+      way: 'cached',
+      anchorUuid,
+      preTokens: context.expected,
+      tokensSaved: freed,
+      compactedToolIds: ids,
+      clearedAttachmentUUIDs: [],
+    },
     freedTokens: freed,
     rewrittenTokens: 0,
     cost: 0,
@@ -84,13 +66,10 @@ export function deletedTokens(
   register: Register,
   { sinceResponse }: { readonly sinceResponse: boolean },
 ): number {
-  const counted = register.deletions.filter(
+  const counting = register.deletions.filter(
     ({ answeredAt }) => !sinceResponse || answeredAt === register.answeredAt,
   )
-  return tokensOf(
-    register,
-    counted.flatMap(({ ids }) => ids),
-  )
+  return counting.reduce((sum, { ids }) => sum + tokensOf(register, ids), 0)
 }
 
 /**

@@ -65,7 +65,8 @@ function thinking(): Situation {
 describe('thinking bound to what is cleared', () => {
   it('is that of all responses behind, oldest first', () => {
     const { register } = thinking()
-    const behind = (changed: number) => boundBehind({ register, profile: BINDING, mode: null, changed })
+    const behind = (changed: number) =>
+      boundBehind({ register, profile: BINDING, thinkingMode: null }, changed)
     const all = [...register.thinkers]
     expect(behind(0)).toEqual({ ok: true, responses: all.slice(1), tokens: 4 })
     expect(behind(3)).toEqual({ ok: true, responses: all.slice(4), tokens: 1 })
@@ -74,13 +75,13 @@ describe('thinking bound to what is cleared', () => {
 
   it('is none where nothing is bound', () => {
     const { register } = thinking()
-    expect(boundBehind({ register, profile: PLAIN, mode: null, changed: 0 })).toMatchObject({ responses: [] })
+    expect(boundBehind({ register, profile: PLAIN, thinkingMode: null }, 0)).toMatchObject({ responses: [] })
   })
 
   it('cannot go where the turn under way must begin with it', () => {
     const { register } = thinking()
     const behind = (mode: 'enabled' | 'adaptive', changed: number) =>
-      boundBehind({ register, profile: LEADING, mode, changed }).ok
+      boundBehind({ register, profile: LEADING, thinkingMode: mode }, changed).ok
     expect([behind('enabled', 0), behind('adaptive', 0), behind('enabled', 3)]).toEqual([false, true, true])
   })
 })

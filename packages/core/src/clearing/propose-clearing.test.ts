@@ -1,10 +1,20 @@
 import { describe, expect, it } from 'vitest'
-import { BINDING, PLAIN, Situation, warm } from '../../test/clear/situation.ts'
+import { BINDING, PLAIN, POLICY, Situation, text, warm } from '../../test/clear/situation.ts'
 import { COLD } from '../cache/cache-temperature.ts'
 import type { ClearWay } from '../log/record.ts'
+import { scalePolicy } from '../policy/limits.ts'
 import { createProfile } from '../policy/provider-profile.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
-import { chooseWay, type WayQuestion } from './propose-clearing.ts'
+import { isNeeded } from './clear-plan.ts'
+import {
+  type ClearingQuestion,
+  chooseWay,
+  isOverBudget,
+  notIdle,
+  proposeBudget,
+  proposeIdle,
+  type WayQuestion,
+} from './propose-clearing.ts'
 
 const EDITS = { clearThinking: 'a', clearToolUses: 'b' }
 const DELETES = createProfile({ capabilities: { cacheEdits: true }, thinking: { binding: 'none' } })
@@ -59,6 +69,328 @@ describe('the way in force', () => {
     const switches = { ...NO_SWITCHES, set: ['DISABLE_COMPACT' as const] }
     expect(chooseWay(new Situation().question({ context: HIGH, switches })).why).toBe(
       'clearing is switched off by DISABLE_COMPACT',
+    )
+  })
+})
+
+const MINUTE = 60_000
+
+describe('idle', () => {
+  it.each([
+    [60, 60, true],
+    [60, 59, false],
+    ['ttl', 5, true],
+    ['ttl', 4, false],
+  ] as const)('after %s: idle for %i minutes: %s', (afterMinutes, waited, expected) => {
+    const situation = new Situation({ clear: { idle: { afterMinutes } } })
+    const cache = { ...COLD, ttlMs: 5 * MINUTE }
+    expect(notIdle(situation.question({ cache, idleMs: waited * MINUTE })) === null).toBe(expected)
+  })
+
+  it('is not while the cache is warm, nor before anything was said', () => {
+    const situation = new Situation()
+    expect(notIdle(situation.question({ cache: warm(), idleMs: 90 * MINUTE }))).toBe(
+      'the cache is still warm',
+    )
+    expect(notIdle(situation.question({ idleMs: null }))).toBe('there is no response yet')
+  })
+
+  it('clears all but the five newest, however full the window is', () => {
+    const situation = new Situation()
+    const all = situation.reads(9, 2_000)
+    situation.say()
+    const question = situation.question({ idleMs: 61 * MINUTE, context: { expected: 20, high: 20 } })
+    const { proposal } = proposeIdle(question)
+    expect(proposal?.metadata).toMatchObject({
+      way: 'idle',
+      trigger: 'auto',
+      compactedToolIds: all.slice(0, 4),
+    })
+    expect(proposal?.freedTokens).toBe(4 * 1_992)
+    expect(proposal?.why).toBe(
+      'the newest response is 61 minutes old and the cache has expired: clearing 4 old results frees 7,968 tokens; nothing is written again',
+    )
+  })
+
+  it.each([
+    [2_508, 5_000],
+    [2_507, null],
+  ])('frees 5,000 or nothing: two of %i tokens', (tokens, freed) => {
+    const situation = new Situation()
+    situation.reads(2, tokens)
+    situation.reads(5, 10)
+    situation.say()
+    const { proposal } = proposeIdle(situation.question({ idleMs: 61 * MINUTE }))
+    expect(proposal?.freedTokens ?? null).toBe(freed)
+  })
+})
+
+const STUB = 8
+
+function cleared(question: ClearingQuestion): readonly string[] | null {
+  return proposeBudget(question).proposal?.metadata.compactedToolIds ?? null
+}
+
+describe('budget', () => {
+  it('clears the oldest results until the clearable total is within 40,000 tokens', () => {
+    const situation = new Situation()
+    const all = situation.reads(10, 10_000)
+    situation.say()
+    const { proposal } = proposeBudget(situation.question())
+    expect(proposal).toMatchObject({
+      way: 'budget',
+      freedTokens: 6 * (10_000 - STUB),
+      rewrittenTokens: 0,
+      cost: 0,
+      breakEvenCalls: 0,
+      metadata: {
+        trigger: 'auto',
+        way: 'budget',
+        preTokens: 150_000,
+        tokensSaved: 6 * (10_000 - STUB),
+        compactedToolIds: all.slice(0, 6),
+        clearedAttachmentUUIDs: [],
+      },
+      firstChange: { toolUseId: all[0], part: 'result' },
+    })
+  })
+
+  it.each([
+    ['nothing while 40,000 are clearable', 4, 10_000, 0],
+    ['nothing where what is over the mark is too little', 4, 14_000, 0],
+    ['two of six where one would leave too much', 6, 12_000, 3],
+    ['the three newest stay, however large', 4, 60_000, 1],
+    ['and nothing where they are all there is', 3, 60_000, 0],
+  ])('%s', (_, count, tokens, expected) => {
+    const situation = new Situation()
+    const all = situation.reads(count, tokens)
+    situation.say()
+    expect(cleared(situation.question()) ?? []).toEqual(all.slice(0, expected))
+  })
+
+  it('frees at least 20,000 or nothing', () => {
+    const just = new Situation()
+    const all = [...just.reads(1, 20_000 + STUB), ...just.reads(4, 10_000)]
+    just.say()
+    expect(cleared(just.question())).toEqual(all.slice(0, 1))
+    const short = new Situation()
+    short.reads(1, 20_000 + STUB - 1)
+    short.reads(4, 10_000)
+    short.say()
+    expect(proposeBudget(short.question())).toEqual({
+      proposal: null,
+      why: '150,000 of 167,000 tokens are in use, above the warning line, but clearing would free 19,999 tokens of the 20,000 that a rewrite must be worth',
+    })
+  })
+
+  it('takes the target a person gives, as manual, whatever the lines and the price say', () => {
+    const situation = new Situation()
+    const all = situation.reads(8, 10_000)
+    situation.say()
+    const cache = warm({ tokensBehind: () => 1_000_000 })
+    const question = situation.question({ target: 50_000, cache, context: { expected: 9, high: 9 } })
+    const { proposal } = proposeBudget(question)
+    expect(proposal?.metadata).toMatchObject({ trigger: 'manual', compactedToolIds: all.slice(0, 3) })
+  })
+
+  it.each([
+    [true, ['/twice']],
+    [false, ['/old', '/twice']],
+  ])('takes what a later call made worthless before what is merely old: %s', (supersededFirst, expected) => {
+    const situation = new Situation({ clear: { supersededFirst } })
+    const names = new Map([
+      [situation.read('/old', 10_000), '/old'],
+      [situation.read('/twice', 30_000), '/twice'],
+    ])
+    situation.reads(3, 10_000)
+    situation.read('/twice', 10_000)
+    situation.reads(2, 10_000)
+    situation.say()
+    const chosen = cleared(situation.question({ target: 70_000 })) ?? []
+    expect(chosen.map((id) => names.get(id))).toEqual(expected)
+  })
+
+  it('leaves what is pinned, what the model has not seen, and what is not clearable', () => {
+    const situation = new Situation()
+    const { builder } = situation
+    const pinned = situation.read('/pinned', 30_000)
+    const target = builder.records.at(-1)?.uuid ?? ''
+    situation.call('TodoWrite', { todos: [] }, text(30_000))
+    situation.call('Unknown', {}, text(30_000))
+    const old = situation.reads(2, 30_000)
+    builder.notice('pin', { pin: { target, pinned: true } })
+    situation.reads(3, 10)
+    // A wide turn that nobody has answered: fifteen results, all of them new.
+    const wide = Array.from({ length: 15 }, () => builder.id('call'))
+    builder.assistant(
+      'wide',
+      wide.map((id) => ({ type: 'tool_use', id, name: 'Read', input: { file_path: `/${id}` } })),
+    )
+    for (const id of wide) builder.result(id, text(10_000))
+    expect(cleared(situation.question())).toEqual(old)
+    expect(cleared(situation.question())).not.toContain(pinned)
+  })
+
+  it('clears large inputs of write-like tools with their results, and leaves small ones', () => {
+    const situation = new Situation()
+    const big = situation.call('Write', { file_path: '/a', content: text(30_000) }, 'ok')
+    const small = situation.call('Edit', { file_path: '/b', old_string: 'x', new_string: 'y' }, text(40_000))
+    situation.reads(3, 10_000)
+    situation.say()
+    const { proposal } = proposeBudget(situation.question())
+    expect(proposal?.metadata.clearedInputs).toEqual([{ toolUseId: big, field: 'content' }])
+    expect(proposal?.metadata.compactedToolIds).toEqual([small])
+    expect(proposal?.firstChange).toEqual({ toolUseId: big, part: 'call' })
+    expect(proposal?.released).toEqual({ toolUseIds: [small], filePaths: ['/b', '/a'] })
+    const off = new Situation({ clear: { inputs: false } })
+    off.call('Write', { file_path: '/a', content: text(90_000) }, 'ok')
+    off.reads(3, 10_000)
+    off.say()
+    expect(proposeBudget(off.question()).proposal).toBeNull()
+  })
+
+  it('waits until 20,000 more have come, unless need overrides it', () => {
+    const situation = new Situation()
+    situation.reads(6, 30_000)
+    situation.say()
+    const first = proposeBudget(situation.question()).proposal
+    if (first === null) throw new Error('nothing to clear')
+    situation.clear(first.metadata)
+    situation.reads(1, 100)
+    situation.say()
+    // The oldest of the three that were kept is no longer among the newest.
+    expect(proposeBudget(situation.question()).why).toBe(
+      '150,000 of 167,000 tokens are in use, above the warning line, but only 100 tokens were added since the last clearing',
+    )
+    expect(cleared(situation.question({ context: { expected: 167_000, high: 167_000 } }))).toHaveLength(1)
+    situation.reads(1, 19_900)
+    situation.say()
+    expect(cleared(situation.question())).toHaveLength(2)
+  })
+
+  it('says where the text is, and lets the host forget what it had read', () => {
+    const situation = new Situation()
+    const read = situation.read('/a', 30_000)
+    const part = situation.call('Read', { file_path: '/b', offset: 10, limit: 5 }, text(30_000))
+    situation.read('/b', 10_000)
+    situation.reads(2, 10_000)
+    situation.say()
+    const retrieval = { historyTool: 'history', transcript: '/t.jsonl' }
+    const { proposal } = proposeBudget(situation.question({ retrieval }))
+    expect(proposal?.metadata.notes).toEqual({
+      [read]: `To read it, call history with {"id":"${read}"}.`,
+      [part]: `To read it, call history with {"id":"${part}"}.`,
+    })
+    // All of /b is still shown further on.
+    expect(proposal?.released).toEqual({ toolUseIds: [read, part], filePaths: ['/a'] })
+  })
+
+  it('takes an answer that only says "unchanged" along with the text it speaks of, or leaves both', () => {
+    const situation = new Situation()
+    const base = situation.read('/a', 60_000)
+    const [other] = situation.reads(1, 20_000)
+    const stub = situation.call('Read', { file_path: '/a' }, 'File unchanged since last read.')
+    situation.reads(3, 10_000)
+    situation.say()
+    expect(cleared(situation.question())).toEqual([base, other, stub])
+    const kept = new Situation()
+    kept.read('/a', 60_000)
+    const [free] = kept.reads(1, 20_100)
+    kept.reads(2, 10_000)
+    kept.call('Read', { file_path: '/a' }, 'File unchanged since last read.')
+    kept.say()
+    expect(cleared(kept.question())).toEqual([free])
+  })
+
+  it('drops memory files that were attached again or overwritten, and the host loads them anew', () => {
+    const situation = new Situation()
+    const attach = (path: string): string =>
+      situation.builder.attachment({ type: 'nested_memory', path, content: 'rules' }).uuid
+    const [older, over] = [attach('/a/CLAUDE.md'), attach('/b/CLAUDE.md')]
+    attach('/c/CLAUDE.md')
+    situation.reads(3, 30_000)
+    attach('/a/CLAUDE.md')
+    situation.call('Write', { file_path: '/b/CLAUDE.md', content: 'new' }, 'ok')
+    situation.reads(3, 10_000)
+    situation.say()
+    const { proposal } = proposeBudget(situation.question())
+    expect(proposal?.metadata.clearedAttachmentUUIDs).toEqual([older, over])
+    expect(proposal?.released.filePaths.slice(-2)).toEqual(['/a/CLAUDE.md', '/b/CLAUDE.md'])
+  })
+
+  it.each([
+    [146_999, false, false],
+    [147_000, true, false],
+    [166_999, true, false],
+    [167_000, true, true],
+  ])('at %i tokens: over budget %s, needed %s', (high, over, needed) => {
+    const question = new Situation().question({ context: { expected: 0, high } })
+    expect([isOverBudget(question), isNeeded(question)]).toEqual([over, needed])
+  })
+
+  it('scales with the window', () => {
+    const situation = new Situation()
+    const all = situation.reads(10, 1_000)
+    situation.say()
+    const scaled = scalePolicy(POLICY, { window: 16_000, maxOutput: 4_000 })
+    const { proposal } = proposeBudget(situation.question({ scaled }))
+    expect(scaled.budgets.clear).toMatchObject({ target: 2_400, minimumFreed: 2_400 })
+    expect(proposal?.metadata.compactedToolIds).toEqual(all.slice(0, 7))
+  })
+
+  it('names the responses behind that lose their bound thinking, oldest first', () => {
+    const situation = new Situation()
+    situation.reads(2, 30_000, { thinks: true })
+    situation.reads(3, 10_000, { thinks: true })
+    situation.say()
+    const thinkers = [...situation.register.thinkers]
+    const { proposal } = proposeBudget(situation.question({ profile: BINDING }))
+    expect(proposal?.metadata.clearedThinking).toEqual(thinkers.slice(1))
+    const left = new Situation({ clear: { boundThinking: 'provider' } })
+    left.reads(2, 30_000, { thinks: true })
+    left.reads(3, 10_000, { thinks: true })
+    left.say()
+    const provider = proposeBudget(left.question({ profile: BINDING })).proposal?.metadata
+    expect([provider?.clearedThinking, provider?.compactedToolIds.length]).toEqual([undefined, 2])
+  })
+})
+
+describe('price gate of a clearing', () => {
+  const situation = new Situation()
+  situation.reads(10, 10_000)
+  situation.say()
+  const freed = 6 * (10_000 - STUB)
+
+  it.each([
+    [24, true],
+    [23, false],
+  ])('with %i calls expected and 2 tokens to write again for each freed: %s', (expectedCalls, clears) => {
+    // 11.5 × 2 = 23 calls: it must have paid before they are over.
+    const cache = warm({ expectedCalls, tokensBehind: () => 3 * freed })
+    expect(cleared(situation.question({ cache })) !== null).toBe(clears)
+  })
+
+  it('does not count where the cache is cold, the line is reached, or policy has it off', () => {
+    const cache = warm({ tokensBehind: () => 100 * freed })
+    expect(cleared(situation.question({ cache }))).toBeNull()
+    expect(cleared(situation.question({ cache: { ...cache, isWarm: false } }))).toHaveLength(6)
+    expect(cleared(situation.question({ cache, context: { expected: 0, high: 167_000 } }))).toHaveLength(6)
+    const off = new Situation({ clear: { priceGate: false }, shares: { clearableResults: 25 } })
+    off.reads(10, 10_000)
+    off.say()
+    expect(cleared(off.question({ cache }))).toHaveLength(6)
+  })
+
+  it('is told in words and figures', () => {
+    const cache = warm({ tokensBehind: () => 10 * freed })
+    expect(proposeBudget(situation.question({ cache })).why).toBe(
+      '150,000 of 167,000 tokens are in use, above the warning line, but the 539,568 tokens behind would be written to the cache again, which pays only after 104 calls and some 27 are expected',
+    )
+    const { proposal } = proposeBudget(situation.question({ cache: warm({ tokensBehind: () => 2 * freed }) }))
+    expect(proposal).toMatchObject({ rewrittenTokens: freed, breakEvenCalls: 11.5 })
+    expect(proposal?.cost).toBeCloseTo((freed * 11.5) / 1_000_000)
+    expect(proposal?.why).toBe(
+      '150,000 of 167,000 tokens are in use, above the warning line: clearing 6 old results frees 59,952 tokens; 59,952 tokens are written again, paid back in 12 calls',
     )
   })
 })

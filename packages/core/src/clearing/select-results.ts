@@ -1,9 +1,11 @@
-/** What could be cleared now: old enough, seen by the model, not pinned, and worth more than what would stand in its place. */
+/**
+ * Which results can be cleared: old enough, seen by the model, not pinned, and larger than the placeholder that replaces
+ * them. Also what a selection frees, what the host must forget with it, and the text of the placeholder.
+ */
 
 import type { FirstChange } from '../cache/cache-temperature.ts'
 import type { ToolResultBlock } from '../log/block.ts'
-import type { ClearedInput, ClearWay, MicrocompactMetadata } from '../log/record.ts'
-import { NOWHERE, SAMPLE_ID, stubOf } from './placeholder.ts'
+import { CLEARED_TEXT, type ClearedInput, type ClearWay, type MicrocompactMetadata } from '../log/record.ts'
 import {
   type Memory,
   type Register,
@@ -13,14 +15,39 @@ import {
   type ToolResult,
 } from './tool-result-index.ts'
 
+/** A clearing that could be made. */
+export interface ClearProposal {
+  readonly way: ClearWay
+  readonly metadata: MicrocompactMetadata
+  /** Tokens that later requests no longer carry. */
+  readonly freedTokens: number
+  /** Tokens behind the first change that are written to the cache again. */
+  readonly rewrittenTokens: number
+  /** Dollars above the price of reading them; 0 if the cache is cold, null if prices are not known. */
+  readonly cost: number | null
+  /** Calls after which it has paid for itself; null: never. */
+  readonly breakEvenCalls: number | null
+  /** For the user. */
+  readonly why: string
+  readonly firstChange: FirstChange
+  readonly released: Released
+}
+
+/** What is no longer in the context: the host's "already read" caches must drop it. */
+export interface Released {
+  readonly toolUseIds: readonly string[]
+  /** Files whose complete text is no longer shown, and removed memory files. */
+  readonly filePaths: readonly string[]
+}
+
 export interface Candidate {
   readonly result: ToolResult
-  /** Tokens, as estimated, that clearing the result frees; 0 where it is left. */
+  /** Estimated tokens that clearing the result frees; 0 if the result itself stays. */
   readonly frees: number
   /** The same for the large inputs of its call. */
   readonly freesInputs: number
   readonly superseded: SupersedeReason | null
-  /** Results that say "as you have it already" of this one: they go with it or it stays. */
+  /** Ids of results that only say "unchanged" of this one: they are cleared with it, or it stays. */
   readonly dependents: readonly string[]
 }
 
@@ -28,93 +55,73 @@ export interface CandidateQuestion {
   readonly register: Register
   /** uuids of pinned records. */
   readonly pins: readonly string[]
-  /** Newest clearable results that stay. */
+  /** Number of newest clearable results that stay. */
   readonly keep: number
-  /** What stands where a result was, for weighing; null where nothing does, so that all of it is freed. */
+  /** The placeholder of a cleared result, for its size; null if none is left, so that the whole result is freed. */
   readonly stub: ToolResultBlock | null
 }
 
 /** Oldest first. */
-export function candidatesOf(question: CandidateQuestion): readonly Candidate[] {
-  const { register, keep } = question
-  const pinned = new Set(question.pins)
-  const stubTokens = question.stub === null ? 0 : register.rules.estimator.block(question.stub)
+export function candidatesOf({ register, pins, keep, stub }: CandidateQuestion): readonly Candidate[] {
+  const pinned = new Set(pins)
+  const stubTokens = stub === null ? 0 : register.rules.estimator.block(stub)
   const old = activeResults(register).slice(0, -keep || undefined)
   const free = new Map(old.filter((result) => isFree(register, result, pinned)).map((r) => [r.call.id, r]))
-  return [...free.values()].flatMap((result) => candidateFrom(register, { result, stubTokens, free }))
+  return [...free.values()].flatMap((result): readonly Candidate[] => {
+    const { id, inputs } = result.call
+    const pointing = register.pointedAtBy.get(id) ?? []
+    const dependents = pointing.filter((dependent) => resultOf(register, dependent)?.isCleared === false)
+    if (dependents.some((dependent) => !free.has(dependent))) return []
+    const isWorth = !result.isCleared && result.tokens >= LEAST_IN_STUBS * stubTokens
+    const frees = isWorth ? result.tokens - stubTokens : 0
+    const freesInputs = inputs.reduce((sum, { tokens }) => sum + Math.max(0, tokens - INPUT_STUB_TOKENS), 0)
+    const superseded = register.supersession.superseded.get(id)?.why ?? null
+    return frees + freesInputs === 0 ? [] : [{ result, frees, freesInputs, superseded, dependents }]
+  })
 }
 
-/** Clearable results that are shown and that nobody has taken out, oldest first. */
-export function activeResults(register: Register): readonly ToolResult[] {
-  return [...register.results].filter((result) => isActive(register, result))
+/** A result shorter than this many placeholders is more useful as it is. */
+const LEAST_IN_STUBS = 2
+
+/** Estimated tokens of the placeholder of a large input. */
+const INPUT_STUB_TOKENS = 10
+
+/** Clearable results that are shown and that the provider has not removed, oldest first. */
+function activeResults({ results, remote }: Register): readonly ToolResult[] {
+  return [...results].filter(
+    (result) => result.call.isClearable && sizeOfItem(result) > 0 && remote.get(result.call.id) === undefined,
+  )
 }
 
-function isActive({ remote }: Register, result: ToolResult): boolean {
-  return result.call.isClearable && sizeOfItem(result) > 0 && remote.get(result.call.id) === undefined
-}
-
-/** What came behind the newest response has been seen by nobody yet. */
+/** Results after the newest response were not seen by the model yet, nor all results of a response still being answered. */
 function isFree(register: Register, result: ToolResult, pinned: ReadonlySet<string>): boolean {
-  const isSeen = result.place < register.answeredAt && !isOpen(register, result)
+  const isSeen = result.place < register.answeredAt && !register.asking.includes(result.call.response)
   return isSeen && !pinned.has(result.uuid) && !pinned.has(result.call.uuid)
 }
 
-/** Its response is still being answered: records of it may come behind some of its results. */
-function isOpen({ asking }: Register, { call }: ToolResult): boolean {
-  return asking.includes(call.response)
-}
-
-interface Weighing {
-  readonly result: ToolResult
-  readonly stubTokens: number
-  readonly free: ReadonlyMap<string, ToolResult>
-}
-
-function candidateFrom(register: Register, { result, stubTokens, free }: Weighing): readonly Candidate[] {
-  const { id, inputs } = result.call
-  const dependents = dependentsOf(register, id)
-  if (dependents.some((dependent) => !free.has(dependent))) return []
-  const isWorth = !result.isCleared && result.tokens >= LEAST_IN_STUBS * stubTokens
-  const frees = isWorth ? result.tokens - stubTokens : 0
-  const freesInputs = inputs.reduce((sum, { tokens }) => sum + Math.max(0, tokens - INPUT_STUB_TOKENS), 0)
-  const superseded = register.supersession.superseded.get(id)?.why ?? null
-  return frees + freesInputs === 0 ? [] : [{ result, frees, freesInputs, superseded, dependents }]
-}
-
-/** A result that is hardly longer than what would stand in its place says more as it is. */
-const LEAST_IN_STUBS = 2
-
-/** What stands where a large input was is a few words. */
-const INPUT_STUB_TOKENS = 10
-
-function dependentsOf(register: Register, id: string): readonly string[] {
-  const pointing = register.pointedAtBy.get(id) ?? []
-  return pointing.filter((dependent) => resultOf(register, dependent)?.isCleared === false)
-}
-
-/** Tokens, as estimated, that are clearable no more once it is cleared: what stands in its place does not count. */
+/** Estimated tokens of clearable content that clearing it removes; the placeholder does not count. */
 export function sizeOfCandidate({ result, frees }: Candidate): number {
   const inputs = result.call.inputs.reduce((sum, { tokens }) => sum + tokens, 0)
   return (frees > 0 ? result.tokens : 0) + inputs
 }
 
-/** Those that a later call made worthless first, each group oldest first. */
+/** Superseded results first if wanted, each group oldest first. */
 export function inOrder(candidates: readonly Candidate[], isSupersededFirst: boolean): readonly Candidate[] {
   if (!isSupersededFirst) return candidates
-  const worthless = candidates.filter(({ superseded }) => superseded !== null)
-  return [...worthless, ...candidates.filter(({ superseded }) => superseded === null)]
+  const superseded = candidates.filter((candidate) => candidate.superseded !== null)
+  return [...superseded, ...candidates.filter((candidate) => candidate.superseded === null)]
 }
 
 /**
- * The first result that tier 1 could clear as things are: where the edge of the cache stands. One that is too short
- * to be cleared does not hold it back; one that the provider has taken out does, since the messages still have it.
- * Where the input of its call could go too, the change would begin before it, so the edge stands at the result
- * before that call. `stub`: what would stand in its place.
+ * The id of the first result that tier 1 could clear now: the cache marker before it stays valid. A result too short to be
+ * cleared is passed over; one the provider has removed is not, since the messages still contain it. If the input of its
+ * call could be cleared too, the change would begin at the call, so the result before that call is returned.
+ * `stub`: the placeholder.
  */
 export function firstClearable(
   register: Register,
   pins: readonly string[],
-  stub: ToolResultBlock = stubOf(SAMPLE_ID, NOWHERE),
+  stub: ToolResultBlock = stubOf(SAMPLE_ID, NO_PATHS),
 ): string | null {
   const { results, firstActive, rules } = register
   const least = LEAST_IN_STUBS * rules.estimator.block(stub)
@@ -126,7 +133,7 @@ export function firstClearable(
   return null
 }
 
-/** Long enough to be cleared, or with inputs that are. */
+/** Long enough to be cleared, or with large inputs. */
 function isLong({ call, tokens, isCleared }: ToolResult, least: number): boolean {
   return call.isClearable && (call.inputs.length > 0 || (!isCleared && tokens >= least))
 }
@@ -135,19 +142,18 @@ function edgeAt(results: Register['results'], index: number): string | null {
   const call = results.at(index)?.call
   if (call === undefined || call.inputs.length === 0) return call?.id ?? null
   let before = index - 1
-  while (results.at(before)?.call.response === call.response && before >= 0) before -= 1
+  while (before >= 0 && results.at(before)?.call.response === call.response) before -= 1
   return before < 0 ? call.id : (results.at(before)?.call.id ?? call.id)
 }
 
-// What a clearing takes away, in the order of the view: the first of it, the tokens of it, and what the host must forget.
+// What a clearing removes, in the order of the context.
 
 export interface Chosen {
-  /** In the order of the view. */
   readonly results: readonly ToolResult[]
   readonly inputs: readonly (ClearedInput & { readonly result: ToolResult })[]
 }
 
-/** A result that refers to a cleared one goes with it, however small it is. */
+/** A result that refers to a cleared one is cleared with it, however small it is. */
 export function chosenOf(register: Register, candidates: readonly Candidate[]): Chosen {
   const own = candidates.filter(({ frees }) => frees > 0)
   const ids = new Set([...own.map(({ result }) => result.call.id), ...own.flatMap((one) => one.dependents)])
@@ -165,29 +171,27 @@ function inView(one: ToolResult, other: ToolResult): number {
   return one.place - other.place || one.call.place - other.call.place
 }
 
+/** Estimated tokens. */
 export function freedBy(candidates: readonly Candidate[]): number {
   return candidates.reduce((sum, { frees, freesInputs }) => sum + frees + freesInputs, 0)
 }
 
-export interface First {
+/** The first change, and the index of its response. Calls precede the results of their response. */
+export function firstChange({ results, inputs }: Chosen): {
   readonly change: FirstChange
   readonly response: number
-}
-
-/** Calls come before the results of their response, so of two changes in one response the call's is first. */
-export function firstChange({ results, inputs }: Chosen): First {
-  const changes: readonly First[] = [
-    ...inputs.map(({ result }) => changeOf(result, 'call')),
-    ...results.map((result) => changeOf(result, 'result')),
+} {
+  const changes = [
+    ...inputs.map(({ result }) => ({ call: result.call, part: 'call' as const })),
+    ...results.map(({ call }) => ({ call, part: 'result' as const })),
   ]
-  return changes.reduce((first, each) => (each.response < first.response ? each : first))
-}
-
-function changeOf({ call }: ToolResult, part: FirstChange['part']): First {
+  const { call, part } = changes.reduce((first, each) =>
+    each.call.response < first.call.response ? each : first,
+  )
   return { change: { toolUseId: call.id, part }, response: call.response }
 }
 
-/** A file stays known while a complete read or a whole write of it is shown. */
+/** A file counts as known while a complete read or a whole write of it is shown. */
 export function releasedBy(register: Register, chosen: Chosen, memories: readonly Memory[]): Released {
   const gone = new Set(chosen.results.map(({ call }) => call.id))
   const shorn = new Set(chosen.inputs.map(({ toolUseId }) => toolUseId))
@@ -203,7 +207,7 @@ export function releasedBy(register: Register, chosen: Chosen, memories: readonl
   return { toolUseIds: [...gone], filePaths: [...new Set([...files, ...memories.map(({ path }) => path)])] }
 }
 
-/** The result, with its call, tells the whole of a file. */
+/** The result, with its call, shows the whole text of a file. */
 export function showsFile(
   { remote }: Register,
   { call, isError, isComplete, isCleared }: ToolResult,
@@ -212,50 +216,47 @@ export function showsFile(
   return isFile && !isError && isComplete && !isCleared && remote.get(call.id) === undefined
 }
 
-// Memory files in the view that no longer say what is so: attached again later, or overwritten since.
-
-/** Oldest first. Pinned ones stay. */
-export function staleMemories(register: Register, pins: readonly string[]): readonly Memory[] {
-  if (register.memories.length === 0) return []
-  const newest = new Map([...register.memories].map(({ path, place }) => [path, place]))
-  const written = writtenPlaces(register)
-  return [...register.memories].filter(({ path, place, uuid }) => {
-    const isStale = place < (newest.get(path) ?? place) || place < (written.get(path) ?? place)
-    return isStale && !pins.includes(uuid)
-  })
-}
-
-/** By path: where a call that wrote the whole file was answered last. */
-function writtenPlaces({ results }: Register): ReadonlyMap<string, number> {
-  const places = new Map<string, number>()
+/** Memory files in the context that are out of date: attached again later, or overwritten since. Oldest first, no pinned ones. */
+export function staleMemories({ memories, results }: Register, pins: readonly string[]): readonly Memory[] {
+  if (memories.length === 0) return []
+  const newest = new Map([...memories].map(({ path, place }) => [path, place]))
   for (const { call, place, isError } of results) {
-    if (call.kind === 'write' && call.path !== null && !isError) places.set(call.path, place)
+    if (call.kind !== 'write' || call.path === null || isError) continue
+    newest.set(call.path, Math.max(place, newest.get(call.path) ?? place))
   }
-  return places
+  return [...memories].filter(
+    ({ path, place, uuid }) => place < (newest.get(path) ?? place) && !pins.includes(uuid),
+  )
 }
 
-// A clearing as it is proposed: what it would take away, what that costs, and what the host must forget.
+// The placeholder: that a result was cleared, and how the model can read its text.
 
-export interface ClearProposal {
-  readonly way: ClearWay
-  readonly metadata: MicrocompactMetadata
-  /** Tokens that later requests no longer carry. */
-  readonly freedTokens: number
-  /** Tokens behind it that are written to the cache again. */
-  readonly rewrittenTokens: number
-  /** Dollars above the price of reading them; 0 where the cache is cold, null where prices are not known. */
-  readonly cost: number | null
-  /** Calls after which it has paid for itself; null: never. */
-  readonly breakEvenCalls: number | null
-  /** In words that a person can act on. */
-  readonly why: string
-  readonly firstChange: FirstChange
-  readonly released: Released
+/** The tool's usual name; a host with another tool of this name chooses another. */
+export const HISTORY_TOOL = 'history'
+
+/** How the model can read what is no longer in the context. Name only what it can really read. */
+export interface RetrievalPaths {
+  /** The name of the history tool as the model is offered it; null if it is not. */
+  readonly historyTool: string | null
+  /** A file with the whole conversation that the model can read; null if there is none. */
+  readonly transcript: string | null
 }
 
-/** What left the view: whatever the host holds to be "already in the context" must be let go. */
-export interface Released {
-  readonly toolUseIds: readonly string[]
-  /** Files of which no complete text is shown any more, and memory files taken out. */
-  readonly filePaths: readonly string[]
+export const NO_PATHS: RetrievalPaths = { historyTool: null, transcript: null }
+
+/** The second line of a placeholder. `id`: of a record, a tool call or a blob. Null if the model cannot read the text. */
+export function howToGet(id: string, paths: RetrievalPaths): string | null {
+  if (paths.historyTool !== null)
+    return `To read it, call ${paths.historyTool} with ${JSON.stringify({ id })}.`
+  return paths.transcript === null ? null : `To read it, look for ${id} in ${paths.transcript}.`
 }
+
+/** A result as it is shown once cleared. */
+export function stubOf(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
+  const note = howToGet(toolUseId, paths)
+  const content = note === null ? CLEARED_TEXT : `${CLEARED_TEXT}\n${note}`
+  return { type: 'tool_result', tool_use_id: toolUseId, content }
+}
+
+/** As long as the ids of providers: for estimating the size of a placeholder. */
+export const SAMPLE_ID = 'toolu_000000000000000000000000'

@@ -1,4 +1,4 @@
-/** What the register holds: every tool call and result of the view, with what clearing must know of each. */
+/** Index of every tool call and result in the context, with what clearing needs to know of each. Plain, persistent data. */
 
 import type { Entry } from '../context/entry.ts'
 import type { ToolResultBlock } from '../log/block.ts'
@@ -9,57 +9,57 @@ import type { Estimator } from '../tokens/estimator.ts'
 
 export interface Register {
   readonly rules: RegisterRules
-  /** What has been taken in. */
+  /** The entries of the context that are indexed. */
   readonly entries: List<Entry>
   readonly calls: List<ToolCall>
-  /** From the id of a call to its place in `calls`, and to that of its result in `results`. */
+  /** By id of a call: its index in `calls`, and that of its result in `results`. */
   readonly callPlaces: Trie<number>
   readonly results: List<ToolResult>
   readonly resultPlaces: Trie<number>
-  /** Index among the results of the first that is clearable and shown; null where none is. */
+  /** Index in `results` of the first that is clearable and shown; null if none is. */
   readonly firstActive: number | null
   /** In the order in which they began. */
   readonly responses: List<Response>
   readonly supersession: Supersession
-  /** By path: the newest complete read, which a later "unchanged" refers to. */
+  /** By path: the id of the newest complete read, which a later "unchanged" refers to. */
   readonly newestRead: Trie<string>
-  /** By call: the results that refer to its text. */
+  /** By id of a call: the calls whose results refer to its text. */
   readonly pointedAtBy: Trie<readonly string[]>
   readonly memories: List<Memory>
-  /** Standing deletions from the provider's cache. */
+  /** Deletions from the provider's cache in force. */
   readonly deletions: readonly Deletion[]
-  /** Results that the provider has taken out though the view still shows them, and by which way. */
+  /** Results that the provider has removed although the context still shows them, and by which mode. */
   readonly remote: Trie<'cached' | 'native'>
-  /** Index among the calls behind the last that the provider cleared by itself, and the tokens it said that freed. */
+  /** Index in `calls` after the last that the provider cleared, and the tokens it reported as freed. */
   readonly native: { readonly cut: number; readonly tokens: number } | null
-  /** Responses that think, in order, and how many of the first the provider has left the thinking out of. */
+  /** Ids of responses with thinking, in order, and how many of the first the provider sends without it. */
   readonly thinkers: List<string>
   readonly thoughtless: number | null
-  /** Clearable results with their large inputs that are shown and that nobody has taken out. */
-  readonly active: Tally
-  /** Of those, what has come since the last clearing. */
-  readonly fresh: Tally
-  /** Responses that may still get answers: those said in a row. */
+  /** Clearable results, with their large inputs, that are shown and not removed by the provider. */
+  readonly active: ResultTally
+  /** Of those, the ones added since the last clearing. */
+  readonly fresh: ResultTally
+  /** Indices of the responses whose results may still come: consecutive ones, until a response follows a user entry. */
   readonly asking: readonly number[]
-  /** Index of the first call of theirs. */
+  /** Index in `calls` of the first call of those responses. */
   readonly askedFrom: number
-  /** Something of the user's has come since. */
+  /** A user entry has followed those responses. */
   readonly isAnswering: boolean
-  /** Place of the newest record that a model said, or -1: results in front of it have been seen. */
+  /** Place of the newest assistant record, or -1: the model has seen the results before it. */
   readonly answeredAt: number
-  /** Place of the newest words of a user that answer no call, or -1. */
+  /** Place of the newest user prompt, or -1. */
   readonly promptAt: number
-  /** The newest record under the role of the user. */
+  /** uuid of the newest record with the role user. */
   readonly userUuid: string | null
 }
 
-export interface Tally {
+export interface ResultTally {
   readonly count: number
-  /** As estimated. */
+  /** Estimated. */
   readonly tokens: number
 }
 
-export const NO_TALLY: Tally = { count: 0, tokens: 0 }
+export const NO_RESULTS: ResultTally = { count: 0, tokens: 0 }
 
 export function emptyRegister(rules: RegisterRules): Register {
   return {
@@ -71,7 +71,7 @@ export function emptyRegister(rules: RegisterRules): Register {
     resultPlaces: Trie.empty(),
     firstActive: null,
     responses: List.of(),
-    supersession: NOTHING_SUPERSEDED,
+    supersession: { superseded: Trie.empty(), open: Trie.empty() },
     newestRead: Trie.empty(),
     pointedAtBy: Trie.empty(),
     memories: List.of(),
@@ -80,8 +80,8 @@ export function emptyRegister(rules: RegisterRules): Register {
     native: null,
     thinkers: List.of(),
     thoughtless: null,
-    active: NO_TALLY,
-    fresh: NO_TALLY,
+    active: NO_RESULTS,
+    fresh: NO_RESULTS,
     asking: [],
     askedFrom: 0,
     isAnswering: false,
@@ -91,52 +91,49 @@ export function emptyRegister(rules: RegisterRules): Register {
   }
 }
 
-export function callOf({ calls, callPlaces }: Register, id: string): ToolCall | undefined {
-  const place = callPlaces.get(id)
-  return place === undefined ? undefined : calls.at(place)
-}
-
+/** The result of the call with this id. */
 export function resultOf({ results, resultPlaces }: Register, id: string): ToolResult | undefined {
   const place = resultPlaces.get(id)
   return place === undefined ? undefined : results.at(place)
 }
 
-/** Tokens, as estimated, of a result and of the large inputs of its call. */
+/** Estimated tokens of a result and of the large inputs of its call, as far as they are shown. */
 export function sizeOfItem({ tokens, isCleared, call }: ToolResult): number {
   return (isCleared ? 0 : tokens) + call.inputs.reduce((sum, input) => sum + input.tokens, 0)
 }
 
-// What the register holds of a call, of its result, of a response and of a memory file: plain data.
-
 /** What clearing keeps of `describeToolCall`. */
-export type CallFile = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
+type CallFile = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
 
 export interface ToolCall extends CallFile {
   readonly id: string
   readonly tool: string
-  /** The record that made it, and its place in the view. */
+  /** The record that holds the call, and its index in the context. */
   readonly uuid: string
   readonly place: number
-  /** Which response it is part of: how many began before that one. */
+  /** Index of its response. */
   readonly response: number
   readonly isClearable: boolean
+  /** Tool and input, to recognise a repeated call; empty if not clearable. */
   readonly sameness: string
-  /** Texts of the input that are large and still shown; of write-like tools alone. */
+  /** Large texts of the input that are still shown; only for tools that write. */
   readonly inputs: readonly LargeInput[]
 }
 
 export interface ToolResult {
   readonly call: ToolCall
+  /** The record that holds the result, and its index in the context. */
   readonly uuid: string
   readonly place: number
-  /** Tokens, as estimated, of the result as it is shown. */
+  /** Estimated, of the result as it is shown. */
   readonly tokens: number
   readonly isError: boolean
+  /** Everything the call asked for is there: not cut, not spilled, and no "unchanged" notice. */
   readonly isComplete: boolean
   readonly isCleared: boolean
-  /** Put aside on arrival: the blob that holds what is not shown. */
+  /** The blob with the full text, if the result was spilled. */
   readonly blob: string | null
-  /** The call whose result this one refers to instead of giving the text: "unchanged since …". */
+  /** Id of the call whose result this one refers to instead of repeating the text ("unchanged since …"). */
   readonly pointsAt: string | null
 }
 
@@ -153,34 +150,52 @@ export interface Memory {
   readonly tokens: number
 }
 
-/** Deletions from the provider's cached prefix, sent with every request at the same place. */
+/** Deletions from the provider's cached prefix, repeated at the same position in every request. */
 export interface Deletion {
   readonly boundary: string
   readonly anchorUuid: string
   readonly ids: readonly string[]
-  /** Place of the newest response when it was made: a later one has measured the context without its text. */
+  /** Place of the newest response at that time: later responses report usage without the deleted text. */
   readonly answeredAt: number
 }
 
-// What calls and results are registered by. Made once and handed on: another object means another register.
+/** Results superseded by a later call: a file read again or overwritten, a command repeated, a failed call that succeeded. */
+export interface Supersession {
+  /** By id of the superseded call. */
+  readonly superseded: Trie<Superseded>
+  /** Calls that a later one may still supersede, by each key that would do so. */
+  readonly open: Trie<List<AnsweredCall>>
+}
 
+export type SupersedeReason = 'read-again' | 'overwritten' | 'repeated' | 'made-good'
+
+interface Superseded {
+  /** Id of the later call. */
+  readonly by: string
+  readonly why: SupersedeReason
+}
+
+export type AnsweredCall = Pick<ToolCall, 'id' | 'sameness' | keyof CallFile> &
+  Pick<ToolResult, 'isError' | 'isComplete'>
+
+/** What calls and results are classified by. Create it once per session: the index keeps it. */
 export interface RegisterRules {
   readonly estimator: Estimator
   readonly isClearable: (tool: string) => boolean
-  /** Tools that write files whatever their input looks like. */
+  /** Tools that write files, whatever their input looks like. */
   readonly writeTools: readonly string[]
-  /** Tokens from which an input is large; infinite where inputs are not cleared. */
+  /** Tokens from which an input is large; infinite if inputs are not cleared. */
   readonly largeInput: number
-  /** A result that says "as you have it already" and gives no text. */
+  /** A result that says "unchanged" and gives no text. */
   readonly isUnchanged: (block: ToolResultBlock) => boolean
-  /** A result that is there in full: nothing of it was cut or moved elsewhere. */
+  /** A result that is shown in full: nothing of it was cut or moved elsewhere. */
   readonly isWhole: (block: ToolResultBlock) => boolean
 }
 
 export interface RulesQuestion {
   readonly estimator: Estimator
   readonly policy: ClearPolicy
-  /** Of the scaled policy: tokens from which an input is large. */
+  /** Tokens from which an input is large, scaled to the window. */
   readonly largeInput: number
   readonly host?: HostTools
   readonly isUnchanged?: (block: ToolResultBlock) => boolean
@@ -188,113 +203,27 @@ export interface RulesQuestion {
 }
 
 export function registerRules(question: RulesQuestion): RegisterRules {
-  const { estimator, policy, host, largeInput, isUnchanged = saysUnchanged, isWhole = always } = question
+  const { estimator, policy, host, largeInput } = question
   return {
     estimator,
     isClearable: clearableTools(policy, host),
     writeTools: policy.writeTools,
     largeInput: policy.inputs ? largeInput : Number.POSITIVE_INFINITY,
-    isUnchanged,
-    isWhole,
+    isUnchanged: question.isUnchanged ?? (({ content }) => isUnchangedNotice(resultText(content))),
+    isWhole: question.isWhole ?? (() => true),
   }
 }
 
-function saysUnchanged({ content }: ToolResultBlock): boolean {
-  return isUnchangedNotice(resultText(content))
-}
-
-function always(): boolean {
-  return true
-}
-
-// Results that a later one made worthless: a file read again in full or overwritten, a command repeated, a
-// failure made good. Only a newer result that is whole and no failure does that.
-
-export type SupersedeReason = 'read-again' | 'overwritten' | 'repeated' | 'made-good'
-
-export interface Superseded {
-  /** The call whose result took its place. */
-  readonly by: string
-  readonly why: SupersedeReason
-}
-
-export interface Supersession {
-  /** By call. */
-  readonly superseded: Trie<Superseded>
-  /** Calls that a later one may still make worthless, under each of the keys by which it would. */
-  readonly open: Trie<List<Answered>>
-}
-
-export interface Answered extends CallFile {
-  readonly id: string
-  /** Tool and input, so that the same call made twice is known. */
-  readonly sameness: string
-  readonly isError: boolean
-  /** All that was asked for: not a failure, not cut, not a word that the file is as it was. */
-  readonly isComplete: boolean
-}
-
-export const NOTHING_SUPERSEDED: Supersession = { superseded: Trie.empty(), open: Trie.empty() }
-
-const NONE: List<Answered> = List.of()
-
-export function supersede(state: Supersession, newer: Answered): Supersession {
-  let next = state
-  if (newer.isComplete && !newer.isError) {
-    for (const key of closedBy(newer)) next = closed(next, key, newer)
-  }
-  let { open } = next
-  for (const key of keysOf(newer)) open = open.set(key, (open.get(key) ?? NONE).push(newer))
-  return { ...next, open }
-}
-
-function closed({ superseded, open }: Supersession, key: string, newer: Answered): Supersession {
-  const older = open.get(key) ?? NONE
-  let marked = superseded
-  for (const call of older) {
-    if (!marked.has(call.id)) marked = marked.set(call.id, { by: newer.id, why: reasonFor(call, newer) })
-  }
-  return { superseded: marked, open: older.length === 0 ? open : open.set(key, NONE) }
-}
-
-function reasonFor(older: Answered, newer: Answered): SupersedeReason {
-  if (older.isError) return 'made-good'
-  if (newer.kind === 'write') return 'overwritten'
-  return newer.kind === 'read' ? 'read-again' : 'repeated'
-}
-
-const key = (...parts: readonly string[]): string => parts.join('\n')
-
-/** Where a call waits for the one that makes it worthless. */
-function keysOf({ kind, path, range, sameness, isError }: Answered): readonly string[] {
-  if (path === null) return [key('same', sameness)]
-  const act = kind === 'read' ? 'read' : 'edit'
-  const failed = isError ? [key('failed', act, path)] : []
-  return [key(act, path), ...(range === null ? [] : [key('range', path, range)]), ...failed]
-}
-
-/** An edit leaves earlier reads their worth: the rest of the file is still as it was. */
-function closedBy({ kind, path, range, sameness }: Answered): readonly string[] {
-  if (path === null) return [key('same', sameness)]
-  if (kind === 'write') return [key('read', path), key('edit', path)]
-  if (kind === 'edit') return [key('failed', 'edit', path)]
-  return [range === null ? key('read', path) : key('range', path, range), key('failed', 'read', path)]
-}
-
-// Which tools give results that can be had again; nothing else is ever cleared.
-
-/** What the host says of its own tools, beyond the policy's list. */
+/** What the host knows of its own tools, beyond the policy's list. */
 export interface HostTools {
-  /** Tools whose results can be had again. */
+  /** Tools whose results can be obtained again. */
   readonly clearable?: readonly string[]
   /** MCP tools whose annotations say that they only read. */
   readonly readOnly?: readonly string[]
 }
 
-const MCP = 'mcp__'
-
-/** Words with the person, task and todo lists, notebooks: what these gave cannot be asked for again. */
-const NEVER: ReadonlySet<string> = new Set([
+/** Questions to the user, task and todo lists, notebooks: their results cannot be obtained again. */
+const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
   'agent',
   'askuserquestion',
   'enterplanmode',
@@ -315,23 +244,20 @@ const NEVER: ReadonlySet<string> = new Set([
   'updateplan',
 ])
 
-/** A predicate that remembers its answers: it is asked for every call. */
+/** Whether results of a tool can be obtained again; nothing else is ever cleared. Answers are kept, one per name. */
 export function clearableTools(policy: ClearPolicy, host: HostTools = {}): (tool: string) => boolean {
   const listed = new Set([...policy.tools, ...(host.clearable ?? [])])
   const readOnly = new Set(policy.mcp === 'read-only' ? (host.readOnly ?? []) : [])
   const known = new Map<string, boolean>()
   return (tool) => {
-    const answer = known.get(tool) ?? (!isNever(tool) && (listed.has(tool) || isReadOnlyMcp(tool, readOnly)))
+    const isReadOnlyMcp = tool.startsWith('mcp__') && readOnly.has(tool)
+    const answer = known.get(tool) ?? (!isNever(tool) && (listed.has(tool) || isReadOnlyMcp))
     known.set(tool, answer)
     return answer
   }
 }
 
-/** However the name is written: `TodoWrite`, `todo_write`. Listing such a tool changes nothing. */
+/** However the name is spelt: `TodoWrite`, `todo_write`. Listing such a tool in the policy changes nothing. */
 function isNever(tool: string): boolean {
-  return NEVER.has(tool.toLowerCase().replace(/[^a-z]/g, ''))
-}
-
-function isReadOnlyMcp(tool: string, readOnly: ReadonlySet<string>): boolean {
-  return tool.startsWith(MCP) && readOnly.has(tool)
+  return NEVER_CLEARABLE.has(tool.toLowerCase().replace(/[^a-z]/g, ''))
 }

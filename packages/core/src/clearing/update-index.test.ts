@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, text } from '../../test/clear/situation.ts'
-import { proposeBudget } from './clear-triggers.ts'
-import { NOWHERE, stubOf } from './placeholder.ts'
-import { candidatesOf, firstClearable } from './select-results.ts'
+import { proposeBudget } from './propose-clearing.ts'
+import { candidatesOf, firstClearable, NO_PATHS, stubOf } from './select-results.ts'
 import { emptyRegister } from './tool-result-index.ts'
 import { advanceRegister } from './update-index.ts'
 
@@ -85,7 +84,7 @@ describe('the register', () => {
       builder.assistant('m', [{ type: 'tool_use', id, name: 'Read', input: { file_path: id } }])
       builder.result(id, text(100))
     }
-    const stub = stubOf('c', NOWHERE)
+    const stub = stubOf('c', NO_PATHS)
     const free = () => candidatesOf({ register: situation.register, pins: [], keep: 0, stub }).length
     expect([situation.register.results.length, situation.register.responses.length, free()]).toEqual([
       2, 1, 0,

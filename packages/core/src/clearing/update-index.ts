@@ -1,10 +1,12 @@
-/** Responses and the calls they make, taken into the register. */
+/**
+ * Keeps the index of tool calls and results up to date, entry by entry: a turn costs what it added. After the context was
+ * rewritten the index is built anew.
+ */
 
 import type { View } from '../context/context-view.ts'
 import type { Entry } from '../context/entry.ts'
 import { entryEndsTurn, isShown } from '../context/entry.ts'
 import {
-  type Block,
   blocksOf,
   isThinking,
   isToolResult,
@@ -12,7 +14,7 @@ import {
   type ToolResultBlock,
   type ToolUseBlock,
 } from '../log/block.ts'
-import { Trie } from '../log/persistent-collections.ts'
+import { List, Trie } from '../log/persistent-collections.ts'
 import {
   type AssistantRecord,
   type AttachmentRecord,
@@ -23,47 +25,73 @@ import {
   type SystemRecord,
   type UserRecord,
 } from '../log/record.ts'
-import { describeToolCall, type LargeInput, largeInputs } from '../log/tool-calls.ts'
+import { describeToolCall, largeInputs } from '../log/tool-calls.ts'
 import { countOf } from '../tokens/usage.ts'
 import {
-  callOf,
-  type Deletion,
+  type AnsweredCall,
   emptyRegister,
-  NO_TALLY,
+  NO_RESULTS,
   type Register,
+  type ResultTally,
   resultOf,
+  type SupersedeReason,
+  type Supersession,
   sizeOfItem,
-  supersede,
-  type Tally,
   type ToolCall,
   type ToolResult,
 } from './tool-result-index.ts'
 
-export interface Said {
+/** The index of `view`, given that of an earlier state of it. */
+export function advanceRegister(register: Register, { entries }: Pick<View, 'entries'>): Register {
+  let next = entries.extends(register.entries) ? register : emptyRegister(register.rules)
+  for (let place = next.entries.length; place < entries.length; place += 1) {
+    const entry = entries.at(place)
+    if (entry === undefined) continue
+    next = withEntry(next, entry, place)
+    if (entryEndsTurn(entry)) next = { ...next, promptAt: place }
+  }
+  return { ...next, entries }
+}
+
+function withEntry(register: Register, entry: Entry, place: number): Register {
+  const { record } = entry
+  if (record.type === 'system') return withNotice(register, record)
+  if (!isShown(entry)) return register
+  if (record.type === 'assistant') return withCalls(register, { entry, record, place })
+  if (record.type === 'user') return withResults(register, { entry, record, place })
+  return record.type === 'attachment' ? withAttachment(register, record, place) : register
+}
+
+/** An entry whose record is of one type, and its index in the context. */
+interface Placed<R> {
   readonly entry: Entry
-  readonly record: AssistantRecord
+  readonly record: R
   readonly place: number
 }
 
-export function registerCalls(register: Register, said: Said): Register {
-  let next = withThinking(begun(register, said), said)
-  const response = next.asking.at(-1) ?? 0
-  for (const block of blocksOf(said.record.message.content)) {
-    // The first of two calls with one id counts: flattening leaves the second out.
+// Responses and their calls.
+
+function withCalls(register: Register, placed: Placed<AssistantRecord>): Register {
+  const { entry, record, place } = placed
+  const { id, content } = record.message
+  let next = withResponse(register, id, place)
+  const thinks = entry.cleared?.thinking !== true && blocksOf(content).some(isThinking)
+  if (thinks && next.thinkers.last !== id) next = { ...next, thinkers: next.thinkers.push(id) }
+  for (const block of blocksOf(content)) {
+    // Of two calls with the same id the first counts: flattening leaves the second out.
     if (!isToolUse(block) || next.callPlaces.get(block.id) !== undefined) continue
-    const call = callFrom(block, said, { register, response })
+    const call = callFrom(next, block, placed)
     next = {
       ...next,
       calls: next.calls.push(call),
       callPlaces: next.callPlaces.add(call.id, next.calls.length),
     }
   }
-  return { ...next, answeredAt: said.place }
+  return { ...next, answeredAt: place }
 }
 
-/** Records of one response share its id; one that comes while it is being answered still belongs to it. */
-function begun(register: Register, { record, place }: Said): Register {
-  const { id } = record.message
+/** Records of one response share its id, also those that follow some of its results. */
+function withResponse(register: Register, id: string, place: number): Register {
   const { responses, asking, isAnswering } = register
   if (asking.some((index) => responses.at(index)?.id === id)) return register
   const index = responses.length
@@ -76,90 +104,64 @@ function begun(register: Register, { record, place }: Said): Register {
   }
 }
 
-function withThinking(register: Register, { record, entry }: Said): Register {
-  const { id, content } = record.message
-  const thinks = entry.cleared?.thinking !== true && blocksOf(content).some(isThinking)
-  if (!thinks || register.thinkers.last === id) return register
-  return { ...register, thinkers: register.thinkers.push(id) }
-}
-
-interface Within {
-  readonly register: Register
-  readonly response: number
-}
-
-function callFrom(block: ToolUseBlock, { entry, record, place }: Said, within: Within): ToolCall {
-  const { rules } = within.register
+function callFrom(
+  { rules, asking }: Register,
+  block: ToolUseBlock,
+  { entry, record, place }: Placed<AssistantRecord>,
+): ToolCall {
   const tool = typeof block.name === 'string' ? block.name : 'unknown'
   const isClearable = rules.isClearable(tool)
   const { kind, path, range } = describeToolCall(tool, block.input, rules)
   const isWrite = kind === 'write' || kind === 'edit' || rules.writeTools.includes(tool)
+  const inputs = isClearable && isWrite ? largeInputs(block, rules.largeInput, rules.estimator.text) : []
+  const isGone = (field: string): boolean =>
+    entry.cleared?.inputs.some((input) => input.toolUseId === block.id && input.field === field) === true
   return {
     id: block.id,
     tool,
     uuid: record.uuid,
     place,
-    response: within.response,
+    response: asking.at(-1) ?? 0,
     isClearable,
     kind,
     path,
     range,
     sameness: isClearable ? `${tool}\n${JSON.stringify(block.input)}` : '',
-    inputs: isClearable && isWrite ? inputsOf(block, entry, within.register) : [],
+    inputs: inputs.filter(({ field }) => !isGone(field)),
   }
 }
 
-function inputsOf(block: ToolUseBlock, { cleared }: Entry, { rules }: Register): readonly LargeInput[] {
-  const gone = (field: string): boolean =>
-    cleared?.inputs.some((input) => input.toolUseId === block.id && input.field === field) === true
-  return largeInputs(block, rules.largeInput, rules.estimator.text).filter(({ field }) => !gone(field))
-}
+// User entries: results, text and attached memory files.
 
-// What the user's side brings to the register: results, words, and files of memory attached.
-
-interface Brought<R> {
-  readonly entry: Entry
-  readonly record: R
-  readonly place: number
-}
-
-export function registerResults(register: Register, brought: Brought<UserRecord>): Register {
-  const { record } = brought
-  const results = blocksOf(record.message.content).filter(isToolResult)
+function withResults(register: Register, placed: Placed<UserRecord>): Register {
+  const { uuid, message } = placed.record
   let next = register
-  for (const block of results) next = registerResult(next, block, brought)
-  return {
-    ...next,
-    isAnswering: true,
-    userUuid: record.message.role === 'user' ? record.uuid : next.userUuid,
-  }
+  for (const block of blocksOf(message.content))
+    if (isToolResult(block)) next = withResult(next, block, placed)
+  return { ...next, isAnswering: true, userUuid: message.role === 'user' ? uuid : next.userUuid }
 }
 
-/** One that comes too late or twice is not shown, and one whose call nobody knows is nobody's to clear. */
-function registerResult(register: Register, block: ToolResultBlock, brought: Brought<UserRecord>): Register {
-  const call = callOf(register, block.tool_use_id)
+/** A late or repeated result is not shown, and one without a call cannot be judged: all three are left out. */
+function withResult(register: Register, block: ToolResultBlock, placed: Placed<UserRecord>): Register {
+  const index = register.callPlaces.get(block.tool_use_id)
+  const call = index === undefined ? undefined : register.calls.at(index)
   const isLate = call === undefined || !register.asking.includes(call.response)
   if (isLate || register.resultPlaces.get(call.id) !== undefined) return register
-  const result = resultFrom(register, { block, call }, brought)
+  const result = resultFrom(register, block, call, placed)
   const next = {
     ...register,
     results: register.results.push(result),
     resultPlaces: register.resultPlaces.add(call.id, register.results.length),
   }
-  return call.isClearable ? withMeaning(counted(next, result), result) : next
-}
-
-interface Answer {
-  readonly block: ToolResultBlock
-  readonly call: ToolCall
+  return call.isClearable ? withMeaning(withSize(next, result), result) : next
 }
 
 function resultFrom(
-  register: Register,
-  { block, call }: Answer,
-  { entry, record, place }: Brought<UserRecord>,
+  { rules, newestRead }: Register,
+  block: ToolResultBlock,
+  call: ToolCall,
+  { entry, record, place }: Placed<UserRecord>,
 ): ToolResult {
-  const { rules, newestRead } = register
   const isUnchanged = call.isClearable && rules.isUnchanged(block)
   const blob = blobOf(record, call.id)
   return {
@@ -175,83 +177,117 @@ function resultFrom(
   }
 }
 
-/** A log of another program may hold anything there. */
+/** Logs of other programs may hold anything in this field. */
 function blobOf({ spilled }: UserRecord, id: string): string | null {
   const found = Array.isArray(spilled) ? spilled.find((each) => each?.toolUseId === id) : undefined
   return typeof found?.blob === 'string' ? found.blob : null
 }
 
-function counted(register: Register, result: ToolResult): Register {
+function withSize(register: Register, result: ToolResult): Register {
   const tokens = sizeOfItem(result)
   if (tokens === 0) return register
+  const one = { count: 1, tokens }
   return {
     ...register,
-    active: more(register.active, tokens),
-    fresh: more(register.fresh, tokens),
+    active: plus(register.active, one),
+    fresh: plus(register.fresh, one),
     firstActive: register.firstActive ?? register.results.length - 1,
   }
 }
 
-function more({ count, tokens }: Tally, added: number): Tally {
-  return { count: count + 1, tokens: tokens + added }
-}
-
-/** What the result says about earlier ones. */
-function withMeaning(register: Register, result: ToolResult): Register {
-  const { call, isError, isComplete, pointsAt } = result
-  const supersession = supersede(register.supersession, { ...call, isError, isComplete })
-  const isRead = call.path !== null && isComplete && !isError && call.range === null && call.kind !== 'edit'
-  const newestRead = isRead && call.path !== null ? register.newestRead.set(call.path, call.id) : null
+/** What the result means for earlier ones. */
+function withMeaning(register: Register, { call, isError, isComplete, pointsAt }: ToolResult): Register {
+  const { id, path } = call
+  const isRead = isComplete && !isError && call.range === null && call.kind !== 'edit'
+  const { newestRead, pointedAtBy } = register
   return {
     ...register,
-    supersession,
-    newestRead: newestRead ?? register.newestRead,
-    pointedAtBy: pointsAt === null ? register.pointedAtBy : pointed(register, pointsAt, call.id),
+    supersession: supersede(register.supersession, { ...call, isError, isComplete }),
+    newestRead: isRead && path !== null ? newestRead.set(path, id) : newestRead,
+    pointedAtBy:
+      pointsAt === null ? pointedAtBy : pointedAtBy.set(pointsAt, [...(pointedAtBy.get(pointsAt) ?? []), id]),
   }
 }
 
-function pointed({ pointedAtBy }: Register, base: string, id: string): Register['pointedAtBy'] {
-  return pointedAtBy.set(base, [...(pointedAtBy.get(base) ?? []), id])
-}
-
-export function registerAttachment(
-  register: Register,
-  { record, place }: Brought<AttachmentRecord>,
-): Register {
+function withAttachment(register: Register, { attachment, uuid }: AttachmentRecord, place: number): Register {
   const next = { ...register, isAnswering: true }
-  const { type, path } = record.attachment
+  const { type, path } = attachment
   if (type !== 'nested_memory' || typeof path !== 'string') return next
-  const block: Block = { ...record.attachment, type }
-  const tokens = register.rules.estimator.block(block)
-  return { ...next, memories: next.memories.push({ path, uuid: record.uuid, place, tokens }) }
+  const tokens = register.rules.estimator.block({ ...attachment, type })
+  return { ...next, memories: next.memories.push({ path, uuid, place, tokens }) }
 }
 
-// What earlier clearings left in the view: where the last one stands, and what the provider was told to take out.
+// Superseded results: a file read again in full or overwritten, a command repeated, a failed call that succeeded. Only a
+// newer result that is complete and no error supersedes.
 
-export function registerAct(register: Register, record: SystemRecord): Register {
+const NO_CALLS: List<AnsweredCall> = List.of()
+
+function supersede(state: Supersession, newer: AnsweredCall): Supersession {
+  let { superseded, open } = state
+  if (newer.isComplete && !newer.isError) {
+    for (const key of closedBy(newer)) {
+      const older = open.get(key)
+      if (older === undefined || older.length === 0) continue
+      for (const call of older) {
+        if (superseded.has(call.id)) continue
+        superseded = superseded.set(call.id, { by: newer.id, why: reasonFor(call, newer) })
+      }
+      open = open.set(key, NO_CALLS)
+    }
+  }
+  for (const key of keysOf(newer)) open = open.set(key, (open.get(key) ?? NO_CALLS).push(newer))
+  return { superseded, open }
+}
+
+function reasonFor(older: AnsweredCall, newer: AnsweredCall): SupersedeReason {
+  if (older.isError) return 'made-good'
+  if (newer.kind === 'write') return 'overwritten'
+  return newer.kind === 'read' ? 'read-again' : 'repeated'
+}
+
+const key = (...parts: readonly string[]): string => parts.join('\n')
+
+/** The keys under which a later call may supersede this one. */
+function keysOf({ kind, path, range, sameness, isError }: AnsweredCall): readonly string[] {
+  if (path === null) return [key('same', sameness)]
+  const act = kind === 'read' ? 'read' : 'edit'
+  const failed = isError ? [key('failed', act, path)] : []
+  return [key(act, path), ...(range === null ? [] : [key('range', path, range)]), ...failed]
+}
+
+/** The keys that this call supersedes. An edit leaves earlier reads valid: the rest of the file is unchanged. */
+function closedBy({ kind, path, range, sameness }: AnsweredCall): readonly string[] {
+  if (path === null) return [key('same', sameness)]
+  if (kind === 'write') return [key('read', path), key('edit', path)]
+  if (kind === 'edit') return [key('failed', 'edit', path)]
+  return [range === null ? key('read', path) : key('range', path, range), key('failed', 'read', path)]
+}
+
+// Earlier clearings in the log, and what the provider was asked to remove.
+
+function withNotice(register: Register, record: SystemRecord): Register {
   if (record.subtype === CACHE_EDITS_DROPPED) return withoutDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
   const { microcompactMetadata: metadata } = record
-  const cleared = { ...register, fresh: NO_TALLY }
-  return isClearedRemotely(metadata) ? takenOut(cleared, record.uuid, metadata) : cleared
+  const cleared = { ...register, fresh: NO_RESULTS }
+  return isClearedRemotely(metadata) ? withRemoved(cleared, record.uuid, metadata) : cleared
 }
 
-function takenOut(register: Register, boundary: string, metadata: MicrocompactMetadata): Register {
+function withRemoved(register: Register, boundary: string, metadata: MicrocompactMetadata): Register {
   const way = metadata.way === 'native' ? 'native' : 'cached'
   const ids = idsIn(metadata.compactedToolIds).filter((id) => register.remote.get(id) === undefined)
   let { remote } = register
   for (const id of ids) remote = remote.set(id, way)
-  const anchorUuid = typeof metadata.anchorUuid === 'string' ? metadata.anchorUuid : null
-  const { answeredAt } = register
-  const deletions =
-    way === 'cached' && anchorUuid !== null && ids.length > 0
-      ? [...register.deletions, { boundary, anchorUuid, ids, answeredAt }]
-      : register.deletions
-  const next = { ...register, remote, deletions, active: less(register.active, sumOf(register, ids)) }
-  return way === 'native' ? withNative(next, ids, metadata) : next
+  const next = { ...register, remote, active: plus(register.active, sumOf(register, ids), -1) }
+  if (way === 'native') return withNative(next, ids, metadata)
+  const { anchorUuid } = metadata
+  const { answeredAt, deletions } = register
+  return typeof anchorUuid === 'string' && ids.length > 0
+    ? { ...next, deletions: [...deletions, { boundary, anchorUuid, ids, answeredAt }] }
+    : next
 }
 
-/** The provider works its edits out anew with every request: what was left out so far must stay left out. */
+/** The provider applies its edits anew to every request: what it left out so far must stay left out. */
 function withNative(register: Register, ids: readonly string[], metadata: MicrocompactMetadata): Register {
   const last = Math.max(-1, ...ids.map((id) => register.callPlaces.get(id) ?? -1))
   const thoughtless = new Set(idsIn(metadata.clearedThinking))
@@ -267,60 +303,31 @@ function withNative(register: Register, ids: readonly string[], metadata: Microc
   }
 }
 
-/** Their text is in the request again. */
+/** The cache has expired: the deleted text is in the request again. */
 function withoutDeletions(register: Register): Register {
-  const ids = register.deletions.flatMap((deletion: Deletion) => deletion.ids)
-  const back = sumOf(register, ids)
+  const back = sumOf(
+    register,
+    register.deletions.flatMap(({ ids }) => ids),
+  )
   let remote = Trie.empty<'cached' | 'native'>()
   for (const [id, way] of register.remote) if (way === 'native') remote = remote.set(id, way)
   const { active, fresh } = register
   return { ...register, remote, deletions: [], active: plus(active, back), fresh: plus(fresh, back) }
 }
 
-function sumOf(register: Register, ids: readonly string[]): Tally {
+function sumOf(register: Register, ids: readonly string[]): ResultTally {
   return ids.reduce((sum, id) => {
     const result = resultOf(register, id)
     const tokens = result?.call.isClearable === true ? sizeOfItem(result) : 0
-    return tokens === 0 ? sum : { count: sum.count + 1, tokens: sum.tokens + tokens }
-  }, NO_TALLY)
+    return tokens === 0 ? sum : plus(sum, { count: 1, tokens })
+  }, NO_RESULTS)
 }
 
-function plus(tally: Tally, added: Tally): Tally {
-  return { count: tally.count + added.count, tokens: tally.tokens + added.tokens }
+function plus(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): ResultTally {
+  return { count: tally.count + sign * added.count, tokens: tally.tokens + sign * added.tokens }
 }
 
-function less(tally: Tally, taken: Tally): Tally {
-  return { count: tally.count - taken.count, tokens: tally.tokens - taken.tokens }
-}
-
-/** Other programs may write anything there. */
+/** Logs of other programs may hold anything in this field. */
 function idsIn(list: unknown): readonly string[] {
   return Array.isArray(list) ? list.filter((id): id is string => typeof id === 'string') : []
-}
-
-// The register of tool calls and results, kept up entry by entry: a turn costs what it added. It begins anew
-// where the view was rewritten.
-
-/** The register of `view`, given that of an earlier state of it. */
-export function advanceRegister(register: Register, { entries }: Pick<View, 'entries'>): Register {
-  let next = entries.extends(register.entries) ? register : emptyRegister(register.rules)
-  for (let place = next.entries.length; place < entries.length; place += 1) {
-    const entry = entries.at(place)
-    if (entry !== undefined) next = registered(next, entry, place)
-  }
-  return { ...next, entries }
-}
-
-function registered(register: Register, entry: Entry, place: number): Register {
-  const next = taken(register, entry, place)
-  return entryEndsTurn(entry) ? { ...next, promptAt: place } : next
-}
-
-function taken(register: Register, entry: Entry, place: number): Register {
-  const { record } = entry
-  if (record.type === 'system') return registerAct(register, record)
-  if (!isShown(entry)) return register
-  if (record.type === 'assistant') return registerCalls(register, { entry, record, place })
-  if (record.type === 'user') return registerResults(register, { entry, record, place })
-  return record.type === 'attachment' ? registerAttachment(register, { entry, record, place }) : register
 }

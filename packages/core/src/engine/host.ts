@@ -1,7 +1,7 @@
 /** What a host supplies: ports, policy, system prompt and tools; hooks, cleanups and services for compaction. */
 import type { BreakEvent } from '../cache/cache-break.ts'
 import type { Redact } from '../cache/request-diff.ts'
-import type { Retrieval } from '../clearing/placeholder.ts'
+import type { RetrievalPaths } from '../clearing/select-results.ts'
 import type { RegisterRules } from '../clearing/tool-result-index.ts'
 import type { PriceList } from '../cost/session-cost.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
@@ -89,7 +89,7 @@ export interface Room {
   readonly rules: RegisterRules
   readonly deadlines: Deadlines
   /** Where the model finds text that left the context. */
-  readonly retrieval: Retrieval
+  readonly retrieval: RetrievalPaths
   /** Where large tool results are spilled to; without it they stay whole. */
   readonly blobs?: BlobStore
   readonly carriers?: readonly Carrier[]

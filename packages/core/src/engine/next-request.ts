@@ -1,9 +1,8 @@
 /** The request that would be sent now, validated, with the forecast of its cache read. */
 
 import { type Forecast, forecastRead, recallLineage } from '../cache/cache-forecast.ts'
-import { SAMPLE_ID, stubOf } from '../clearing/placeholder.ts'
 import { spellEdits } from '../clearing/provider-clearing.ts'
-import { firstClearable } from '../clearing/select-results.ts'
+import { firstClearable, SAMPLE_ID, stubOf } from '../clearing/select-results.ts'
 import type { View } from '../context/context-view.ts'
 import type { JsonObject } from '../log/json.ts'
 import { isKnown } from '../log/record.ts'

@@ -1,7 +1,7 @@
 import { Choices, createFakeBlobs, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { howToGet, NO_PATHS } from '../clearing/placeholder.ts'
+import { howToGet, NO_PATHS } from '../clearing/select-results.ts'
 import { isKnown } from '../log/record.ts'
 import { sessionOf } from '../log/session.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'

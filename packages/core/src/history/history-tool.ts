@@ -3,7 +3,7 @@
  * bounded in size and work, and says how to continue.
  */
 
-import { HISTORY_TOOL } from '../clearing/placeholder.ts'
+import { HISTORY_TOOL } from '../clearing/select-results.ts'
 import type { Block } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import { headWithin } from '../summary/truncate-text.ts'

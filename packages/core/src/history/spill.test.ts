@@ -1,7 +1,7 @@
 import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { HISTORY_TOOL, NO_PATHS } from '../clearing/placeholder.ts'
+import { HISTORY_TOOL, NO_PATHS } from '../clearing/select-results.ts'
 import type { Block, ToolResultBlock } from '../log/block.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { restoreRecord, type SpillQuestion, spill } from './spill.ts'

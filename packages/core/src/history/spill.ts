@@ -4,7 +4,7 @@
  * history tool to read the rest with.
  */
 
-import { howToGet, type RetrievalPaths } from '../clearing/placeholder.ts'
+import { howToGet, type RetrievalPaths } from '../clearing/select-results.ts'
 import {
   type Block,
   blocksOf,

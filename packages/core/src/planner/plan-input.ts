@@ -2,7 +2,7 @@
 
 import type { CacheTemperature } from '../cache/cache-temperature.ts'
 import { deletedTokens } from '../clearing/cached-clearing.ts'
-import type { Retrieval } from '../clearing/placeholder.ts'
+import type { RetrievalPaths } from '../clearing/select-results.ts'
 import type { Register } from '../clearing/tool-result-index.ts'
 import type { Rates } from '../cost/prices.ts'
 import type { ScaledPolicy } from '../policy/limits.ts'
@@ -38,7 +38,7 @@ export interface PlanContext {
   readonly write: 'write5m' | 'write1h'
   /** Milliseconds since the newest response; null before the first. */
   readonly idleMs: number | null
-  readonly retrieval: Retrieval
+  readonly retrieval: RetrievalPaths
   /** Names of the tools that the request declares. */
   readonly tools: readonly string[]
   readonly thinks: boolean

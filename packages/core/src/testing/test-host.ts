@@ -1,5 +1,5 @@
 /** The host that tests of the engine use: fake ports and defaults, each of which a test may replace. */
-import { NOWHERE } from '../clearing/placeholder.ts'
+import { NO_PATHS } from '../clearing/select-results.ts'
 import { registerRules } from '../clearing/tool-result-index.ts'
 import type { Room, TurnHost } from '../engine/host.ts'
 import type { Deadlines } from '../engine/ports.ts'
@@ -57,7 +57,7 @@ export function createTestRoom(options: TestRoomOptions = {}, changes: Partial<R
     scaled,
     rules: registerRules({ estimator, policy: policy.clear, largeInput: scaled.budgets.clear.largeInput }),
     deadlines: patientDeadlines,
-    retrieval: NOWHERE,
+    retrieval: NO_PATHS,
     ...changes,
   }
 }

@@ -4,7 +4,6 @@
  */
 
 import type { ApiMessage, Role } from '../context/payload.ts'
-import { List } from '../log/persistent-collections.ts'
 import {
   type Block,
   isBlankText,
@@ -15,6 +14,7 @@ import {
 } from '../log/block.ts'
 import { imageSize } from '../log/image-size.ts'
 import { isObject, type Json, jsonBytes } from '../log/json.ts'
+import { List } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import {
   type Fields,

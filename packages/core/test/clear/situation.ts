@@ -1,8 +1,8 @@
 /** A session to clear: calls with results of a given size, and the input that clearing is planned from. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { type CacheTemperature, COLD } from '../../src/cache/cache-temperature.ts'
-import { NOWHERE } from '../../src/clearing/placeholder.ts'
 import type { ClearingQuestion } from '../../src/clearing/propose-clearing.ts'
+import { NO_PATHS } from '../../src/clearing/select-results.ts'
 import {
   emptyRegister,
   type Register,
@@ -122,7 +122,7 @@ export class Situation {
       pins: this.builder.session.pins,
       cache: COLD,
       prices: { rates: RATES, write: 'write5m' },
-      retrieval: NOWHERE,
+      retrieval: NO_PATHS,
       context: { expected: 150_000, high: 150_000 },
       scale: 1,
       idleMs: 0,

@@ -210,7 +210,10 @@ describe('a compaction', () => {
     await perform(made, append(made.run, [{ type: 'assistant', message }]))
     shown.set('new', 'changed')
     expect((await compactNow(made, { target: 1_700 })).ok).toBe(true)
-    expect(eventsOfType(made, 'context-restored').at(-1)).toMatchObject({ keys: ['files:new'], shed: ['files:old'] })
+    expect(eventsOfType(made, 'context-restored').at(-1)).toMatchObject({
+      keys: ['files:new'],
+      shed: ['files:old'],
+    })
   })
 
   it('names what fills the floor', async () => {

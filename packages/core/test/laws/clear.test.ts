@@ -3,9 +3,8 @@ import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { COLD } from '../../src/cache/cache-temperature.ts'
-import { NOWHERE } from '../../src/clearing/placeholder.ts'
 import { type ClearingQuestion, proposeClearing } from '../../src/clearing/propose-clearing.ts'
-import type { ClearProposal } from '../../src/clearing/select-results.ts'
+import { type ClearProposal, NO_PATHS } from '../../src/clearing/select-results.ts'
 import {
   emptyRegister,
   type Register,
@@ -52,7 +51,7 @@ function questionOf(builder: SessionBuilder, overrides: Partial<ClearingQuestion
     pins: builder.session.pins,
     cache: COLD,
     prices: { rates: RATES, write: 'write5m' },
-    retrieval: NOWHERE,
+    retrieval: NO_PATHS,
     context: { expected: 150_000, high: 150_000 },
     scale: 1,
     idleMs: 0,

@@ -17,10 +17,10 @@ import { isObject, type Json, jsonBytes } from '../log/json.ts'
 import { List } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import {
-  type Fields,
   isNonEmptyString,
   type ParsedBlock,
   type ParsedMessage,
+  type RawFields,
   type Rules,
   type Shape,
   type Shapes,
@@ -191,7 +191,7 @@ const MARKER_FIELD_BYTES = ',"cache_control":'.length
 /** `placed`: markers added to the messages after they were counted. */
 export function checkSizes(
   { messages, bytes, images, large }: SizeState,
-  request: Fields,
+  request: RawFields,
   placed: readonly PlacedMarker[],
   { profile: { sizes }, report }: Rules,
 ): void {
@@ -280,7 +280,7 @@ export function readTtl(
 }
 
 /** The markers of tools and system prompt, in this order. Each was checked with the request, so nothing is reported. */
-function listPrefixMarkers(request: Fields, rules: Rules): readonly Marker[] {
+function listPrefixMarkers(request: RawFields, rules: Rules): readonly Marker[] {
   const silent = { ...rules, report: () => {} }
   return ['tools', 'system'].flatMap((zone) =>
     toList(request[zone]).flatMap((item, index): readonly Marker[] =>
@@ -295,7 +295,7 @@ function listPrefixMarkers(request: Fields, rules: Rules): readonly Marker[] {
 export function checkMarkers(
   inMessages: readonly Marker[],
   target: string | null,
-  request: Fields,
+  request: RawFields,
   rules: Rules,
 ): void {
   const { profile, report } = rules
@@ -342,7 +342,7 @@ function toSeconds(ttl: string, cache: CacheRules): number {
 }
 
 /** Path of the tool or system block that gets the automatic marker if no message can carry it. */
-function findPrefixTarget(request: Fields, cache: CacheRules): string | null {
+function findPrefixTarget(request: RawFields, cache: CacheRules): string | null {
   const inSystem = toList(request.system).findLastIndex((block) => isBlock(block) && canCarry(block, cache))
   if (inSystem >= 0) return `system.${inSystem}`
   const tools = toList(request.tools).length
@@ -395,6 +395,6 @@ function compareMarkers(one: Marker, other: Marker): number {
 }
 
 /** A system message that applies to one turn only. */
-export function isTurnScoped({ role, clear_at: clearAt }: Fields): boolean {
+export function isTurnScoped({ role, clear_at: clearAt }: RawFields): boolean {
   return role === 'system' && clearAt === 'next_user_message'
 }

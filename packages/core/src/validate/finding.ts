@@ -132,12 +132,12 @@ export interface Rules {
 }
 
 /** A request, or a part of it, as given: any field may be missing or of any type. Providers treat null as missing. */
-export interface Fields {
+export interface RawFields {
   readonly [field: string]: unknown
 }
 
 /** The value at a dotted path. */
-export function fieldAt(request: Fields, path: string): unknown {
+export function fieldAt(request: RawFields, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => {
     return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
   }, request)
@@ -148,18 +148,18 @@ export function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? Array.from(value) : []
 }
 
-export function listToolNames({ tools }: Fields): ReadonlySet<unknown> {
+export function listToolNames({ tools }: RawFields): ReadonlySet<unknown> {
   return new Set(toList(tools).map((tool) => (isObject(tool) ? tool.name : undefined)))
 }
 
-export function readThinkingMode({ thinking }: Fields, rules: ThinkingRules): unknown {
+export function readThinkingMode({ thinking }: RawFields, rules: ThinkingRules): unknown {
   return isObject(thinking) ? thinking.type : rules.whenAbsent
 }
 
 const compiled = new Map<string, RegExp>()
 
 /** `pattern`: of a profile. Each is compiled once, since compiling costs more than a match. */
-export function matchesPattern(text: string, pattern: string): boolean {
+export function matchesRegExp(text: string, pattern: string): boolean {
   const known = compiled.get(pattern) ?? new RegExp(pattern)
   compiled.set(pattern, known)
   return known.test(text)
@@ -188,7 +188,7 @@ export interface ParsedMessage {
   readonly index: number
   readonly path: string
   readonly role: Role
-  readonly fields: Fields
+  readonly fields: RawFields
   /** Content that is a string becomes one text block. */
   readonly blocks: readonly ParsedBlock[]
   /** `blocks`, each followed by the blocks inside it. */

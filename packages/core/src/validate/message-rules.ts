@@ -18,13 +18,13 @@ import { Trie } from '../log/persistent-collections.ts'
 import type { Profile } from '../policy/provider-profile.ts'
 import { isTurnScoped } from './content-rules.ts'
 import {
-  type Fields,
   fieldAt,
   isNonEmptyString,
   listToolNames,
-  matchesPattern,
+  matchesRegExp,
   type ParsedBlock,
   type ParsedMessage,
+  type RawFields,
   type Rules,
   readThinkingMode,
   toList,
@@ -72,7 +72,7 @@ export function checkRole(
 /** Whether the model may answer the last message. Calls without a result have their own finding. */
 export function checkLastMessage(
   { last, hasContent }: RoleState,
-  request: Fields,
+  request: RawFields,
   { pending, waiting }: CallState,
   { profile, report }: Rules,
 ): void {
@@ -250,7 +250,7 @@ function findServerTool({ type, name }: Block): string | null {
 
 function addCall(draft: CallDraft, id: string, path: string, { profile, report }: Rules): boolean {
   const pattern = profile.tools.idPattern
-  if (!matchesPattern(id, pattern)) report('tool-id', `${path}.id`, `an id that matches ${pattern}`)
+  if (!matchesRegExp(id, pattern)) report('tool-id', `${path}.id`, `an id that matches ${pattern}`)
   if (draft.seen.has(id)) {
     report('tool-id-repeated', path, `an id that no other call has: ${id}`)
     return false
@@ -333,7 +333,7 @@ function isToolChange({ type }: Block): boolean {
 export function checkUsedTools(
   { usesTools, waiting }: CallState,
   changes: ToolChanges,
-  request: Fields,
+  request: RawFields,
   { profile, report }: Rules,
 ): void {
   const names = listToolNames(request)
@@ -388,7 +388,7 @@ export function checkThinking(
 /** A request for a summary continues no turn, so its last turn need not begin with thinking. */
 export function checkLastThinking(
   { opening, closing }: ThinkingState,
-  request: Fields,
+  request: RawFields,
   { profile: { thinking }, report }: Rules,
 ): void {
   if (closing !== null && thinking.closing !== 'allowed') report('thinking-last', closing)

@@ -5,14 +5,14 @@ import { isObject } from '../log/json.ts'
 import type { BetaRule, ContextEditRules } from '../policy/provider-profile.ts'
 import { checkBlock, readMarker, readTtl } from './content-rules.ts'
 import {
-  type Fields,
   fieldAt,
   flagShape,
   isNonEmptyString,
   listToolNames,
-  matchesPattern,
+  matchesRegExp,
   type ParsedMessage,
   parseContent,
+  type RawFields,
   type Rules,
   readThinkingMode,
   type Shape,
@@ -22,7 +22,7 @@ import {
 } from './finding.ts'
 import type { CallState } from './message-rules.ts'
 
-export function checkFields(request: Fields, rules: Rules): void {
+export function checkFields(request: RawFields, rules: Rules): void {
   if (!isNonEmptyString(request.model)) rules.report('model-missing', 'model')
   checkMaxTokens(request, rules)
   const { betas } = request
@@ -43,7 +43,7 @@ export function checkFields(request: Fields, rules: Rules): void {
   checkEdits(request, rules)
 }
 
-function checkMaxTokens(request: Fields, { profile, report }: Rules): void {
+function checkMaxTokens(request: RawFields, { profile, report }: Rules): void {
   const most = request.max_tokens
   if (most == null) {
     if (profile.maxOutputRequired) report('max-tokens', 'max_tokens')
@@ -78,7 +78,7 @@ function checkSystem(system: unknown, rules: Rules): void {
   }
 }
 
-function checkTools({ tools }: Fields, { profile, report }: Rules): void {
+function checkTools({ tools }: RawFields, { profile, report }: Rules): void {
   if (tools != null && !Array.isArray(tools)) report('tools-shape', 'tools', 'a list of tools')
   const names = new Set<unknown>()
   let deferred = 0
@@ -99,10 +99,10 @@ function checkTools({ tools }: Fields, { profile, report }: Rules): void {
 }
 
 /** The caller's tools have no type, or `custom`. Tools of the provider need no schema, and some no name. */
-function checkTool({ type, name, input_schema }: Fields, path: string, { profile, report }: Rules): void {
+function checkTool({ type, name, input_schema }: RawFields, path: string, { profile, report }: Rules): void {
   const isOwn = type == null || type === 'custom'
   const pattern = profile.tools.namePattern
-  const isNamed = typeof name === 'string' && matchesPattern(name, pattern)
+  const isNamed = typeof name === 'string' && matchesRegExp(name, pattern)
   if ((isOwn || name != null) && !isNamed) {
     report('tool-name', `${path}.name`, `a name that matches ${pattern}`)
   }
@@ -112,11 +112,11 @@ function checkTool({ type, name, input_schema }: Fields, path: string, { profile
 
 const CHOICES: readonly unknown[] = ['auto', 'any', 'tool', 'none']
 
-function hasForcedToolChoice({ tool_choice: choice }: Fields): boolean {
+function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean {
   return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
 }
 
-function checkToolChoice(request: Fields, { profile, report }: Rules): void {
+function checkToolChoice(request: RawFields, { profile, report }: Rules): void {
   const choice = request.tool_choice
   if (choice == null) return
   if (!isObject(choice) || !CHOICES.includes(choice.type)) {
@@ -135,14 +135,14 @@ function checkToolChoice(request: Fields, { profile, report }: Rules): void {
   }
 }
 
-function checkThinkingSettings(request: Fields, rules: Rules): void {
+function checkThinkingSettings(request: RawFields, rules: Rules): void {
   const { thinking } = request
   if (thinking == null) return
   if (!isObject(thinking)) {
     rules.report('thinking-shape', 'thinking')
     return
   }
-  checkThinkingMode(request, thinking.type, rules)
+  checkMode(request, thinking.type, rules)
   checkThinkingBudget(request, thinking, rules)
   const binding = thinking.block_binding
   if (binding == null) return
@@ -151,7 +151,7 @@ function checkThinkingSettings(request: Fields, rules: Rules): void {
   if (!isObject(binding) || !isKnown) rules.report('thinking-binding', 'thinking.block_binding')
 }
 
-function checkThinkingMode(request: Fields, mode: unknown, { profile: { thinking }, report }: Rules): void {
+function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, report }: Rules): void {
   if (!thinking.modes.some((known) => known === mode)) {
     report('thinking-mode', 'thinking.type', `one of: ${thinking.modes.join(', ')}`)
     return
@@ -163,8 +163,8 @@ function checkThinkingMode(request: Fields, mode: unknown, { profile: { thinking
 }
 
 function checkThinkingBudget(
-  request: Fields,
-  { type, budget_tokens: budget }: Fields,
+  request: RawFields,
+  { type, budget_tokens: budget }: RawFields,
   { profile: { thinking }, report }: Rules,
 ): void {
   const path = 'thinking.budget_tokens'
@@ -187,20 +187,20 @@ function checkThinkingBudget(
 
 const EDITS = 'context_management.edits'
 
-type Edit = readonly [edit: Fields, path: string]
+type Edit = readonly [edit: RawFields, path: string]
 
-function isEdit(edit: unknown): edit is Fields {
+function isEdit(edit: unknown): edit is RawFields {
   return isObject(edit) && typeof edit.type === 'string'
 }
 
 /** The well-formed edits of a request, each with its path. */
-function listEdits(request: Fields): readonly Edit[] {
+function listEdits(request: RawFields): readonly Edit[] {
   return toList(fieldAt(request, EDITS)).flatMap((edit, index): readonly Edit[] =>
     isEdit(edit) ? [[edit, `${EDITS}.${index}`]] : [],
   )
 }
 
-function checkEdits(request: Fields, rules: Rules): void {
+function checkEdits(request: RawFields, rules: Rules): void {
   const { profile, report } = rules
   const management = request.context_management
   if (management == null) return
@@ -231,7 +231,7 @@ function checkEdits(request: Fields, rules: Rules): void {
   }
 }
 
-function checkEditParameters(edit: Fields, path: string, { profile, report }: Rules): void {
+function checkEditParameters(edit: RawFields, path: string, { profile, report }: Rules): void {
   const parameters = findEditParameters(edit.type, profile.contextEdits)
   for (const [name, value] of Object.entries(edit)) {
     if (name === 'type' || value == null) continue
@@ -307,14 +307,14 @@ export function checkCompactionBlocks(
 
 export function checkCompaction(
   signed: SignedSummary,
-  request: Fields,
+  request: RawFields,
   { waiting }: CallState,
   rules: Rules,
 ): void {
   const { profile, report } = rules
   if (signed !== null) {
     checkCompactionBeta(signed, request, rules)
-    checkExcluded(profile.compaction.notWithBlock, 'a signed compaction block', request, rules)
+    checkBeside(profile.compaction.notWithBlock, 'a signed compaction block', request, rules)
     for (const [edit, path] of listEdits(request)) {
       if (edit.type === profile.contextEdits.compact) report('compaction-combination', path)
     }
@@ -324,19 +324,19 @@ export function checkCompaction(
   for (const { path } of waiting.values()) report('compaction-incomplete-turn', path)
 }
 
-function checkCompactionBeta(path: string, { betas }: Fields, { profile, report }: Rules): void {
+function checkCompactionBeta(path: string, { betas }: RawFields, { profile, report }: Rules): void {
   const { beta } = profile.compaction
   if (beta !== null && !toList(betas).includes(beta)) report('beta-missing', path, `the beta ${beta}`)
 }
 
-function checkExcluded(paths: readonly string[], beside: string, request: Fields, { report }: Rules): void {
+function checkBeside(paths: readonly string[], what: string, request: RawFields, { report }: Rules): void {
   for (const path of paths) {
     if (fieldAt(request, path) == null) continue
-    report('compaction-combination', path, `no ${path} beside ${beside}`)
+    report('compaction-combination', path, `no ${path} beside ${what}`)
   }
 }
 
-function checkSummaryRequest(request: Fields, rules: Rules): void {
+function checkSummaryRequest(request: RawFields, rules: Rules): void {
   const { profile, report } = rules
   const { onDemand, notWithRequest, maxInstructionCharacters: most } = profile.compaction
   if (!onDemand) {
@@ -353,7 +353,7 @@ function checkSummaryRequest(request: Fields, rules: Rules): void {
     const path = 'compaction.instructions'
     if (!fits) report('compaction-request', path, `a string of at most ${most} characters`)
   }
-  checkExcluded(notWithRequest, 'a request for a summary', request, rules)
+  checkBeside(notWithRequest, 'a request for a summary', request, rules)
   if (hasForcedToolChoice(request)) {
     report('compaction-combination', 'tool_choice', 'no forced call beside a request for a summary')
   }
@@ -380,7 +380,7 @@ function findUseInMessage({ where, name }: BetaRule, { all, fields, path }: Pars
   return where === 'message-field' && fields[name] !== undefined ? `${path}.${name}` : null
 }
 
-export function checkBetas(state: BetaState, request: Fields, { profile, report }: Rules): void {
+export function checkBetas(state: BetaState, request: RawFields, { profile, report }: Rules): void {
   const named = toList(request.betas)
   for (const rule of profile.betas) {
     if (rule.betas.some((beta) => named.includes(beta))) continue
@@ -389,7 +389,7 @@ export function checkBetas(state: BetaState, request: Fields, { profile, report 
   }
 }
 
-function findUseInRequest({ where, name }: BetaRule, request: Fields): string | null {
+function findUseInRequest({ where, name }: BetaRule, request: RawFields): string | null {
   if (where === 'field') return fieldAt(request, name) == null ? null : name
   if (where !== 'edit') return null
   return listEdits(request).find(([edit]) => edit.type === name)?.[1] ?? null

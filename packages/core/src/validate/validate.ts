@@ -24,7 +24,7 @@ import {
   START_SIZE,
   withPlacedMarkers,
 } from './content-rules.ts'
-import { createReport, type Fields, type Finding, parseMessage } from './finding.ts'
+import { createReport, type Finding, parseMessage, type RawFields } from './finding.ts'
 import {
   type CallState,
   checkCalls,
@@ -78,7 +78,7 @@ export function validate(payload: Payload, profile: Profile): readonly Finding[]
 }
 
 /** The findings about everything but the messages. */
-export function checkRequest(request: Fields, profile: Profile): readonly Finding[] {
+export function checkRequest(request: RawFields, profile: Profile): readonly Finding[] {
   const found: Finding[] = []
   checkFields(request, { profile, report: createReport((finding) => found.push(finding)) })
   return found
@@ -150,7 +150,7 @@ export function checkMessage(state: MessageCheck, message: unknown): MessageChec
 /** All findings about the messages checked so far, if `request` were sent with them. `placed`: markers added only now. */
 export function finishMessages(
   state: MessageCheck,
-  request: Fields,
+  request: RawFields,
   placed: readonly PlacedMarker[] = [],
 ): readonly Finding[] {
   const { profile, calls, cache } = state
@@ -190,7 +190,7 @@ export function advanceCheck(checked: Checked, flat: Pick<Flat, 'frozen'>): Chec
 }
 
 /** What `validate` finds in `request` with the messages of `flat`, at the cost of its tail. */
-export function findingsOf(checked: Checked, flat: Flat, request: Fields): readonly Finding[] {
+export function findingsOf(checked: Checked, flat: Flat, request: RawFields): readonly Finding[] {
   let { state } = checked
   for (const { message } of flat.tail) state = checkMessage(state, message)
   return [...checkRequest(request, state.profile), ...finishMessages(state, request)]

@@ -20,12 +20,12 @@ it.each([
   ],
   ['that saves nothing', 20_000, 20_000, null, { costUsd: 0.075, savedPerCallUsd: 0, breakEvenCalls: null }],
 ])('the price of a summary %s', (_, before, after, asked, expected) => {
-  const found = priceOf({ before, after, asked, rates })
+  const found = priceOf(before, after, asked, rates)
   expect(found?.costUsd).toBeCloseTo(expected.costUsd, 9)
   expect(found?.savedPerCallUsd).toBeCloseTo(expected.savedPerCallUsd, 9)
   expect(found?.breakEvenCalls).toBe(expected.breakEvenCalls)
 })
 
 it('is not known where a rate is not', () => {
-  expect(priceOf({ before: 2, after: 1, asked: null, rates: { ...rates, output: null } })).toBe(null)
+  expect(priceOf(2, 1, null, { ...rates, output: null })).toBe(null)
 })

@@ -1,4 +1,4 @@
-/** What `compactLog` takes, and how it comes out. */
+/** Options and results of `compactLog`, the price of a compaction, and the trace of how it came about. */
 import type {
   ApiMessage,
   ChainStep,
@@ -19,26 +19,26 @@ import type { LogFormat } from '@tidemark/wire'
 import type { ModelChoice } from '../models/model-choice.ts'
 
 export interface CompactLogOptions {
-  /** Compacts as of this record, moved back to where a conversation may be cut. A uuid, or enough of its beginning. */
+  /** Compacts the log up to this record, or to the nearest valid cut before it. A uuid or an unambiguous beginning of one. */
   readonly at?: string
-  /** Summarises what comes from this record on, or what comes before it; all of it unless given. */
+  /** Summarises from this record on, or up to it; everything by default. */
   readonly from?: string
   readonly upTo?: string
   readonly instructions?: string
-  /** Tokens that the conversation may have afterwards; half of the auto-compact line unless given. */
+  /** Tokens that the context may have afterwards; half of the auto-compact line by default. */
   readonly target?: number
-  /** Tokens of the ledger of names. */
+  /** Token budget of the ledger of names. */
   readonly ledger?: number
-  /** The model that the session goes on with, and its window; what the log says unless given. */
+  /** The model that continues the session, and its window; from the log by default. */
   readonly model?: string
   readonly window?: number
-  /** Who writes the summary, given the session's model; made without a model unless given. */
+  /** The model that writes the summary, given the session's model; without it the summary is made without a model. */
   readonly summariser?: (model: string) => ModelChoice
-  /** The journal that holds the log, to be appended to; in memory alone unless given. */
+  /** The journal that holds the log and is appended to; in memory by default. */
   readonly journal?: Journal
-  /** Where the model is told that the whole can be read; the log unless given. */
+  /** The file where the model is told it can read the whole conversation; the log by default. */
   readonly transcript?: string
-  /** Asked before anything is appended. */
+  /** Called before anything is appended; false cancels. */
   readonly confirm?: (preview: CompactionPreview) => Promise<boolean>
   readonly onEvent?: (event: TurnEvent) => void
   readonly signal?: AbortSignal
@@ -50,28 +50,28 @@ export type CompactedLog =
   | {
       readonly ok: true
       readonly report: CompactionReport
-      /** The log as it then is. */
+      /** The log afterwards. */
       readonly written: WrittenLog
     }
   | CompactLogRefusal
 
 export interface WrittenLog {
   readonly sessionId: string
-  /** What was read, up to the cut. */
+  /** The records read, up to the cut. */
   readonly records: readonly SessionRecord[]
-  /** The lines behind it. */
+  /** The lines appended to them. */
   readonly added: string
 }
 
 export interface CompactLogRefusal {
   readonly ok: false
-  /** `bad-record`: an id that names none; `declined`: whoever was asked said no; else the engine's reason. */
+  /** `bad-record`: no record has this id; `declined`: `confirm` returned false; else the engine's reason. */
   readonly reason: RewriteRefused['reason'] | 'bad-record' | 'declined'
   readonly message: string
   readonly floor?: readonly FloorItem[]
 }
 
-// What `tidemark compact` tells, as plain JSON.
+// What `tidemark compact --json` prints.
 
 /** Before anything is written: plan, draft and receipt. */
 export interface CompactionPreview {
@@ -79,26 +79,26 @@ export interface CompactionPreview {
   readonly format: LogFormat
   readonly sessionId: string | null
   readonly model: string
-  /** Tokens; null where nobody knows. */
+  /** Tokens; null if unknown. */
   readonly window: number | null
-  /** Tokens of the next request as the session stands, and as it would be. */
+  /** Tokens of the next request without and with the compaction. */
   readonly tokensBefore: number
   readonly tokensAfter: number
-  /** Tokens of system prompt and tools that the log does not have and that come on top of `tokensAfter`; an estimate. */
+  /** Estimated tokens of system prompt and tools that the log does not have; they come on top of `tokensAfter`. */
   readonly prefixTokens: number
-  /** All that was ever said up to there, whatever was compacted before. */
+  /** The whole conversation up to there, including what was compacted before. */
   readonly session: Portion
-  /** The last record that counts. */
+  /** The last record of the compacted part of the log. */
   readonly at: string | null
-  /** The record that was asked for, where the cut was moved back from it to where it may fall. */
+  /** The requested record, if the cut had to be moved back from it. */
   readonly movedFrom: string | null
-  /** Records of the log that come later and are not part of it. */
+  /** Number of later records, which are not part of it. */
   readonly recordsAfter: number
   readonly plan: PlannedCompaction
-  /** Dollars; null where a price is not known. */
+  /** Dollars; null if a price is not known. */
   readonly price: CompactionPrice | null
   readonly summarizer: CompactionDraft['summary']['summarizer']
-  /** Why no model wrote it although one was asked; null where that is not so. */
+  /** Why no model wrote the summary although one was asked; null otherwise. */
   readonly fallbackReason: string | null
   readonly summary: string
   readonly ledger: readonly string[]
@@ -108,7 +108,7 @@ export interface CompactionPreview {
 }
 
 export interface CompactionReport extends CompactionPreview {
-  /** Of the compaction: what `--undo` takes. */
+  /** Id of the compaction, for `--undo`. */
   readonly id: string
   /** The messages of the next request. */
   readonly messages: readonly ApiMessage[]
@@ -121,41 +121,37 @@ export interface Portion {
 
 export interface PlannedCompaction {
   readonly form: CompactForm
-  /** Tokens that the view may have afterwards; null: it must only become smaller. */
+  /** Tokens that the context may have afterwards; null: it must only become smaller. */
   readonly target: number | null
   readonly goes: Portion
-  /** On the other side of the cut, and pinned. */
+  /** Kept verbatim, and pinned. */
   readonly stays: Portion
-  /** Said by the person and not yet answered: stays, last of all. */
+  /** User messages without a response: they stay, at the end. */
   readonly unanswered: Portion
-  /** Things that come back from where they are kept: files, the todo list. */
+  /** Re-attached state: files, the todo list. */
   readonly comesBack: Portion
-  /** A sentence on a pivot that was moved. */
+  /** A sentence about a pivot that was moved. */
   readonly note: string | null
 }
 
-// What a compaction costs and when it has paid for itself, from its real sizes.
+// The price of a compaction, from its real sizes.
 
 export interface CompactionPrice {
-  /** Dollars: for the summary where a model writes it, and for writing the new view into the cache. */
+  /** Dollars: for a summary written by a model, and for writing the new context to the cache. */
   readonly costUsd: number
-  /** Dollars that each later call costs less, as long as both views would be read from the cache. */
+  /** Dollars that each later call costs less, as long as either context is read from the cache. */
   readonly savedPerCallUsd: number
   /** Calls after which it has paid for itself; null: never. */
   readonly breakEvenCalls: number | null
 }
 
-export interface PriceQuestion {
-  readonly before: number
-  /** With system prompt and tools, as `before` is. */
-  readonly after: number
-  /** Tokens of the summary that a model wrote; null where none did. */
-  readonly asked: { readonly input: number; readonly output: number } | null
-  readonly rates: Rates
-}
-
-/** Null where a price is not known. */
-export function priceOf({ before, after, asked, rates }: PriceQuestion): CompactionPrice | null {
+/** `after` includes system prompt and tools, as `before` does. `asked`: tokens of a summary written by a model. */
+export function priceOf(
+  before: number,
+  after: number,
+  asked: { readonly input: number; readonly output: number } | null,
+  rates: Rates,
+): CompactionPrice | null {
   const { cacheRead, write5m, input, output } = rates
   if (cacheRead === null || write5m === null || input === null || output === null) return null
   const summary = asked === null ? 0 : asked.input * input + asked.output * output
@@ -165,24 +161,25 @@ export function priceOf({ before, after, asked, rates }: PriceQuestion): Compact
   return { costUsd, savedPerCallUsd, breakEvenCalls }
 }
 
-// How a compaction came about, step by step: what was asked for a summary, what was brought back, what was let go.
+// The trace of a compaction: attempts at a summary, and re-attached or dropped sources.
 
 export interface CompactionStep {
   readonly tier: 'compact' | 'summary' | 'carry'
-  /** The form of the compaction; the rung that was asked; the key of what was brought back. */
+  /** The form of the compaction, the kind of the attempt, or the key of the source. */
   readonly kind: string
   readonly outcome: ChainStep['outcome'] | 'carried' | 'shed'
   readonly chosen: boolean
   readonly why: string
-  /** Tokens of what was brought back. */
+  /** Of a re-attached source. */
   readonly tokens?: number
-  /** Of the compaction: tokens, dollars, and calls until it has paid for itself. */
+  /** Of the compaction: tokens, dollars, and calls after which it has paid for itself. */
   readonly before?: number
   readonly after?: number
   readonly price?: number | null
   readonly breakEven?: number | null
 }
 
+/** Collects the events of a compaction for its trace. */
 export interface TraceNotes {
   take(event: TurnEvent): void
   steps(draft: CompactionDraft): readonly CompactionStep[]

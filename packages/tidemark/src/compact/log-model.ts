@@ -1,4 +1,4 @@
-/** The model that a log's session goes on with: what it can do, how large it is, what it costs, as far as is known. */
+/** The model that continues a log's session: its profile, window and prices, as far as they are known. */
 import {
   type EstimatePolicy,
   type EstimatorWeights,
@@ -12,7 +12,6 @@ import {
   strictProfile,
 } from '@tidemark/core'
 import {
-  type Catalogue,
   estimatorWeights,
   lookUpModel,
   modelCatalogue,
@@ -25,41 +24,40 @@ import { curveOf, windowOf } from '../inspect/context-curve.ts'
 import type { ReadLog } from '../logs/read-session.ts'
 
 export interface LogModel {
-  /** `unknown` where neither the log nor anybody else names it. */
+  /** `unknown` if neither the log nor the caller names it. */
   readonly id: string
   readonly profile: Profile
-  /** Tokens; null where nobody knows. */
+  /** Tokens; null if unknown. */
   readonly window: number | null
   readonly maxOutput: number | null
   readonly weights: (policy: EstimatePolicy) => EstimatorWeights
   readonly pricesOf: PriceList
-  /** What a person should know of it. */
+  /** For the user: what is not known of the model. */
   readonly notes: readonly string[]
 }
 
-export interface GivenModel {
-  readonly model?: string
-  readonly window?: number
-}
-
-/** `records`: of the log, as far as they count. What is given comes before what the log says. */
+/** `records`: the part of the log to compact. A given model or window overrides the log. */
 export function modelOfLog(
   log: ReadLog,
   records: readonly SessionRecord[],
-  { model, window }: GivenModel,
+  { model, window }: { readonly model?: string; readonly window?: number },
 ): LogModel {
   const id = model ?? newestModel(records) ?? UNKNOWN
   const looked = lookUpModel(modelCatalogue, id)
   const entry = looked.found ? looked.model : null
-  const size = window ?? windowIn(log, records, { id, isGiven: model !== undefined })
+  const known = model === undefined ? windowInLog(log, records, looked) : (entry?.window ?? null)
+  const size = window ?? known
   return {
     id,
     profile: entry === null ? strangerProfile() : profileFor(entry),
     window: size,
     maxOutput: entry?.maxOutput ?? null,
     weights: (policy) => estimatorWeights(entry?.tokenizer ?? null, policy),
-    pricesOf: pricesIn(modelCatalogue),
-    notes: [...notesOn({ id, isKnown: looked.found, window: size }), ...(looked.found ? looked.notes : [])],
+    pricesOf: (name, at) => {
+      const found = lookUpModel(modelCatalogue, name)
+      return found.found ? pricesOn(found.model, at) : null
+    },
+    notes: [...notesOn(id, looked.found, size), ...(looked.found ? looked.notes : [])],
   }
 }
 
@@ -80,50 +78,32 @@ function isModel(model: unknown): model is string {
   return typeof model === 'string' && model !== '' && model !== SYNTHETIC_MODEL && model !== UNKNOWN
 }
 
-/** The rules of providers that nobody here has heard of. */
+/** The rules for a model that is not in the catalogue. */
 function strangerProfile(): Profile {
   const laid = withModels(modelCatalogue, { models: { [UNKNOWN]: {} } })
   const looked = laid.ok ? lookUpModel(laid.catalogue, UNKNOWN) : null
   return looked?.found === true ? profileFor(looked.model) : strictProfile
 }
 
-interface Named {
-  readonly id: string
-  readonly isGiven: boolean
-}
-
-/** What the log shows of its window is true of its own model alone. */
-function windowIn(log: ReadLog, records: readonly SessionRecord[], { id, isGiven }: Named): number | null {
-  const looked = lookUpModel(modelCatalogue, id)
-  const model = looked.found ? looked : null
-  if (isGiven) return model?.model.window ?? null
+/** What the log shows of its window holds for its own model alone. */
+function windowInLog(
+  log: ReadLog,
+  records: readonly SessionRecord[],
+  looked: ReturnType<typeof lookUpModel>,
+): number | null {
   const { points, compactions } = curveOf(records, callsOf(records, { elsewhere: new Set() }))
   const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
+  const model = looked.found ? looked : null
   return windowOf({ format: log.format, logged: log.meta.contextWindow, model, compactions, peak }).window
 }
 
-function notesOn({
-  id,
-  isKnown: isListed,
-  window,
-}: {
-  readonly id: string
-  readonly isKnown: boolean
-  readonly window: number | null
-}): readonly string[] {
-  const who =
-    id === UNKNOWN
-      ? ['the log names no model: --model says which it is']
-      : isListed
-        ? []
-        : [`the catalogue has no model ${id}: prices are not known, and tokens are estimated by a fixed rule`]
-  const size = window === null ? ['its window is not known: --window says how many tokens it has'] : []
-  return [...who, ...size]
-}
-
-function pricesIn(catalogue: Catalogue): PriceList {
-  return (model, at) => {
-    const looked = lookUpModel(catalogue, model)
-    return looked.found ? pricesOn(looked.model, at) : null
-  }
+function notesOn(id: string, isListed: boolean, window: number | null): readonly string[] {
+  const notes: string[] = []
+  if (id === UNKNOWN) notes.push('the log names no model: --model says which it is')
+  else if (!isListed)
+    notes.push(
+      `the catalogue has no model ${id}: prices are not known, and tokens are estimated by a fixed rule`,
+    )
+  if (window === null) notes.push('its window is not known: --window says how many tokens it has')
+  return notes
 }

@@ -1,8 +1,7 @@
-/** The session of a log, opened so that it can be compacted: the engine's own machinery on whatever journal holds it. */
+/** Opens the session of a log for compaction: the engine's own functions on any journal. */
 
 import { dirname, resolve } from 'node:path'
 import {
-  type Carrier,
   type Clock,
   type Committed,
   type CompactAsked,
@@ -11,9 +10,7 @@ import {
   commitCompaction,
   createEstimator,
   createPolicy,
-  type DeepPartial,
   type EpochSection,
-  type Ids,
   type Journal,
   type JsonObject,
   type Model,
@@ -48,25 +45,8 @@ import type { CompactLogOptions } from './compact-report.ts'
 import type { LogModel } from './log-model.ts'
 import { logCarriers } from './log-sources.ts'
 
-export interface LogSessionOptions {
-  readonly journal: Journal
-  readonly id: string
-  readonly model: LogModel
-  /** Who writes the summary; null: it is made without a model. */
-  readonly summariser: ModelChoice | null
-  /** Tokens of the ledger of names. */
-  readonly ledger?: number
-  readonly carriers: (state: SessionState) => readonly Carrier[]
-  /** Where the whole conversation can be read; null where the model cannot. */
-  readonly transcript: string | null
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly signal?: AbortSignal
-  readonly onEvent: (event: TurnEvent) => void
-}
-
 export interface LogSession {
-  /** As it is now. */
+  /** The current state. */
   readonly state: SessionState
   readonly host: TurnHost
   readonly room: Room
@@ -76,13 +56,41 @@ export interface LogSession {
   undo(asked: UndoAsked): Promise<Undone>
 }
 
-export async function openLogSession(options: LogSessionOptions): Promise<LogSession> {
-  const { journal, id, signal, onEvent } = options
-  const state = await openSession(journal, id)
-  const policy = createPolicy(policyOf(options))
-  const room = roomOf(options, policy, state)
-  const host = hostOf(options, policy, { state, room })
+/** Opens the session of a log on a journal, with the sources that are re-attached after a compaction. */
+export async function sessionOn(
+  log: ReadLog,
+  options: CompactLogOptions,
+  parts: { readonly model: LogModel; readonly journal: Journal; readonly note: (event: TurnEvent) => void },
+): Promise<LogSession> {
+  const { ledger, signal, clock = systemClock, ids = systemIds } = options
+  const { model, journal, note } = parts
+  const path = resolve(log.path)
+  const transcript = options.transcript === undefined ? path : resolve(options.transcript)
+  const choice = options.summariser?.(model.id) ?? null
+  const policy = createPolicy({
+    compact: { chain: { local: choice === null ? 'only' : 'last' } },
+    ...(ledger === undefined ? {} : { ledger: { namesTokens: ledger } }),
+  })
+  const state = await openSession(journal, sessionIdOf(log, transcript))
+  const estimator = createEstimator(model.weights(policy.estimate))
+  const scaled = scalePolicy(policy, model)
+  const { largeInput } = scaled.budgets.clear
+  const fromDisk = log.format === 'tidemark' && options.at === undefined
+  const room: Room = {
+    estimator,
+    scaled,
+    rules: registerRules({ estimator, policy: policy.clear, largeInput }),
+    deadlines: createDeadlines(clock),
+    retrieval: { historyTool: null, transcript },
+    carriers: logCarriers(state, { folder: log.meta.cwd, fromDisk, path }),
+    ...(choice === null ? {} : { summariser: connectSummarizer(choice, clock, policy) }),
+  }
+  const host = hostOf({ journal, clock, ids, policy, room }, model, state)
   const run: TurnRun = { state, host, signal }
+  const onEvent = (event: TurnEvent): void => {
+    note(event)
+    options.onEvent?.(event)
+  }
   return {
     get state() {
       return run.state
@@ -96,35 +104,7 @@ export async function openLogSession(options: LogSessionOptions): Promise<LogSes
   }
 }
 
-function policyOf({ summariser, ledger }: LogSessionOptions): DeepPartial<Policy> {
-  return {
-    compact: { chain: { local: summariser === null ? 'only' : 'last' } },
-    ...(ledger === undefined ? {} : { ledger: { namesTokens: ledger } }),
-  }
-}
-
-function roomOf(options: LogSessionOptions, policy: Policy, state: SessionState): Room {
-  const { model, clock, transcript, carriers } = options
-  const estimator = createEstimator(model.weights(policy.estimate))
-  const scaled = scalePolicy(policy, model)
-  const { largeInput } = scaled.budgets.clear
-  const summariser = summariserOf(options, policy)
-  return {
-    estimator,
-    scaled,
-    rules: registerRules({ estimator, policy: policy.clear, largeInput }),
-    deadlines: createDeadlines(clock),
-    retrieval: { historyTool: null, transcript },
-    carriers: carriers(state),
-    ...(summariser === null ? {} : { summariser }),
-  }
-}
-
-function summariserOf(
-  { summariser: choice, clock }: LogSessionOptions,
-  policy: Policy,
-): OtherSummariser | null {
-  if (choice === null) return null
+function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): OtherSummariser {
   const { id: model, profile, window, maxOutput } = choice
   const scaled = scalePolicy(policy, { window, maxOutput })
   const outputTokens = scaled.known ? scaled.summaryOutput : policy.compact.direct.outputTokens
@@ -132,21 +112,16 @@ function summariserOf(
   return { port, summariser: { model, profile, window, outputTokens } }
 }
 
-interface Fitted {
-  readonly state: SessionState
-  readonly room: Room
-}
-
-function hostOf(options: LogSessionOptions, policy: Policy, { state, room }: Fitted): TurnHost {
-  const { journal, model, clock, ids } = options
+function hostOf(
+  parts: Pick<TurnHost, 'journal' | 'clock' | 'ids' | 'policy'> & { readonly room: Room },
+  model: LogModel,
+  state: SessionState,
+): TurnHost {
   const { sections, offered } = prefixOfLog(state)
   const present = offered ?? { tools: [], model: model.id, parameters: {} }
   return {
-    journal,
-    model: room.summariser?.port ?? NO_MODEL,
-    clock,
-    ids,
-    policy,
+    ...parts,
+    model: parts.room.summariser?.port ?? NO_MODEL,
     profile: model.profile,
     source: 'sdk',
     isInteractive: false,
@@ -154,62 +129,29 @@ function hostOf(options: LogSessionOptions, policy: Policy, { state, room }: Fit
     sections,
     offered: () => present,
     runTool: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),
-    room,
   }
 }
 
-/** Nobody asks it: where the summary is made without a model that is the only way. */
+/** Never called: without a model the summary is only made locally. */
 const NO_MODEL: Model = {
   stream() {
-    throw new TidemarkError('bad-option', 'A model was asked although none was given.')
+    throw new TidemarkError('bad-option', 'A model was called although none was given.')
   },
 }
 
-// Opens the session of a log on a journal, with what comes back when it is compacted.
-
-interface SessionParts {
-  readonly model: LogModel
-  readonly journal: Journal
-  readonly note: (event: TurnEvent) => void
-}
-
-export function sessionOn(
-  log: ReadLog,
-  options: CompactLogOptions,
-  { model, journal, note }: SessionParts,
-): Promise<LogSession> {
-  const { ledger, signal, onEvent, clock = systemClock, ids = systemIds } = options
-  const summariser = options.summariser?.(model.id) ?? null
-  const path = resolve(log.path)
-  const fromDisk = log.format === 'tidemark' && options.at === undefined
-  const transcript = options.transcript === undefined ? path : resolve(options.transcript)
-  return openLogSession({
-    ...{ journal, id: sessionIdOf(log, transcript), model, summariser, clock, ids, transcript },
-    ...(ledger === undefined ? {} : { ledger }),
-    ...(signal === undefined ? {} : { signal }),
-    carriers: (state) => logCarriers(state, { folder: log.meta.cwd, fromDisk, path }),
-    onEvent: (event) => {
-      note(event)
-      onEvent?.(event)
-    },
-  })
-}
-
-/** A log bears the name of its session; one that cannot keeps the id it has. */
+/** The name of the log is the id of its session, unless it is no valid id. */
 function sessionIdOf({ meta }: ReadLog, path: string): string {
   const name = path.slice(dirname(path).length + 1).replace(/\.jsonl(\.gz)?$/, '')
   return isSessionId(name) ? name : (meta.sessionId ?? 'session')
 }
 
-// System prompt, tools and parameters as a log says they stand: what a session is compacted with unless its host is there.
+// System prompt, tools and parameters from the log, since the session's host is not there.
 
-export interface LogPrefix {
+/** `offered` is null if the log has none. */
+function prefixOfLog({ told }: SessionState): {
   readonly sections: readonly PlacedSection[]
-  /** Null where the log has none. */
   readonly offered: Offered | null
-}
-
-export function prefixOfLog({ told }: SessionState): LogPrefix {
+} {
   const { standing } = told
   if (standing === null) return { sections: [], offered: null }
   const { epoch, parameters } = standing
@@ -239,14 +181,14 @@ function toolsNow(tools: readonly JsonObject[], changed: Told['tools']): readonl
   return changed.size === 0 ? tools : [...kept, ...added]
 }
 
-// A log that was read, as a journal of its own: what is appended stands behind it in memory, ready to be written out.
+// A log that was read, as a journal in memory: appended records can be written out afterwards.
 
 export interface LogJournal extends Journal {
-  /** The lines that were appended, each with its newline. */
+  /** The appended lines, each with its newline. */
   readonly added: string
 }
 
-/** Of one session, whatever it is called. */
+/** A journal with one session, whatever id is asked for. */
 export function createLogJournal(read: readonly SessionRecord[]): LogJournal {
   const records = [...read]
   let added = ''

@@ -1,4 +1,4 @@
-/** What comes back when a log's session is compacted without its host: files, from the log or the disk, and the todo list. */
+/** What is re-attached when a log is compacted without its host: files, from the log or the disk, and the todo list. */
 
 import {
   blocksOf,
@@ -21,12 +21,12 @@ import {
 } from '@tidemark/core'
 import { createDiskReader } from '../sources/disk-sources.ts'
 
-export interface LogCarriersOptions {
-  /** The folder the session worked in; null where the log does not say. */
+interface LogCarriersOptions {
+  /** The working directory of the session; null if the log does not give it. */
   readonly folder: string | null
-  /** The session is this machine's, and as it is now: its files are read from the disk where they are there. */
+  /** The session ran on this machine and is compacted as it is now: files that exist are read from the disk. */
   readonly fromDisk: boolean
-  /** The log, which is never brought back itself. */
+  /** The log, which is never re-attached itself. */
   readonly path: string
 }
 
@@ -45,7 +45,7 @@ function readerOf({ session }: SessionState, { folder, fromDisk }: LogCarriersOp
   return fromDisk ? createEitherReader(absoluteOnly(folder), log) : log
 }
 
-/** Where nobody knows which folder a relative path starts from, it would be another project's file. */
+/** Without a working directory a relative path could name a file of another project, so it is not read. */
 function absoluteOnly(folder: string | null): FileReader {
   const disk = createDiskReader(folder ?? '/')
   return {
@@ -56,9 +56,9 @@ function absoluteOnly(folder: string | null): FileReader {
   }
 }
 
-// Reads files out of a log instead of from the disk: as the session last had them, and marked so.
+// Files read from the log instead of the disk: as the session last had them, and marked as such.
 
-export function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | null): FileReader {
+function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | null): FileReader {
   return {
     read: async (path, limitBytes) => {
       const place = plainPath(path, folder)
@@ -67,8 +67,8 @@ export function createLogReader(texts: ReadonlyMap<string, LogText>, folder: str
   }
 }
 
-/** The disk where the file is there, else the log. */
-export function createEitherReader(disk: FileReader, log: FileReader): FileReader {
+/** Reads from the disk if the file exists, else from the log. */
+function createEitherReader(disk: FileReader, log: FileReader): FileReader {
   return {
     async read(path, limitBytes) {
       const onDisk = await disk.read(path, limitBytes)
@@ -83,7 +83,7 @@ function readFrom(known: LogText | undefined, path: string, limitBytes: number):
   if (known === undefined) return { ok: false, why: 'the log does not have its text' }
   const whole = `${noteOn(known)}\n${known.text}`
   const bytes = Buffer.byteLength(whole)
-  // No character takes more than three bytes for each of its units.
+  // A UTF-16 unit takes at most three bytes.
   const isWhole = bytes <= limitBytes
   const text = isWhole ? whole : whole.slice(0, Math.floor(limitBytes / 3))
   return { ok: true, text, bytes, isWhole, realPath: path }
@@ -95,9 +95,9 @@ function noteOn({ text, isWhole, from }: LogText): string {
   return `[${which} the log of the session last had it; the file itself was not read again]`
 }
 
-// The files of a session as its log last had them: what was written, what was read, and the edits that followed.
+// The files of a session as its log last had them: text written or read, with the edits that followed.
 
-/** The text of a file, whole or from one line to another. */
+/** The text of a file, or of some of its lines. */
 export interface LogText {
   readonly text: string
   readonly isWhole: boolean
@@ -105,7 +105,7 @@ export interface LogText {
   readonly from: number
 }
 
-/** By path, in its one spelling. `records`: of the branch, in order. `folder`: what relative paths start from. */
+/** By normalised path. `records`: of the branch, in order. `folder`: base of relative paths. */
 export function logTexts(
   records: Iterable<SessionRecord>,
   folder: string | null,
@@ -130,14 +130,14 @@ export function logTexts(
 interface Done {
   readonly call: ToolUseBlock
   readonly result: string
-  /** What the program noted of the result beside what the model was shown. */
+  /** Field `toolUseResult` of the record: what the program logged beside the text for the model. */
   readonly beside: Fields
   readonly folder: string | null
 }
 
 type Fields = { readonly [field: string]: unknown }
 
-/** What is known of each file the call touched. A change made to what is not known leaves nothing. */
+/** Updates the text of each file the call touched. A change to unknown text makes the text unknown. */
 function applyCall(texts: Map<string, LogText>, done: Done): void {
   const { touches, edits } = describeToolCall(done.call.name, done.call.input)
   for (const { path: given, act, put } of touches) {
@@ -164,7 +164,7 @@ function edited(before: LogText | undefined, edits: readonly Replacement[]): Log
   return before === undefined || text === undefined || edits.length === 0 ? undefined : { ...before, text }
 }
 
-/** A reading of a part says nothing new of a file that is known as a whole, unless it has lines the whole does not. */
+/** A partial read adds nothing to a file that is known as a whole, unless it has lines that the whole lacks. */
 function readText(before: LogText | undefined, { beside, result, call }: Done): LogText | undefined {
   const read = noted(beside) ?? numbered(result, fields(call.input))
   if (read === null) return before
@@ -172,7 +172,7 @@ function readText(before: LogText | undefined, { beside, result, call }: Done): 
   return before.text.includes(read.text) ? before : read
 }
 
-/** As Claude Code notes it. */
+/** As Claude Code logs it. */
 function noted({ file }: Fields): LogText | null {
   const { content, startLine, numLines, totalLines } = fields(file)
   if (typeof content !== 'string') return null
@@ -182,10 +182,10 @@ function noted({ file }: Fields): LogText | null {
 
 const NUMBERED = /^ *(\d+)(?:→|\t)/
 const REMINDER = /\n*<system-reminder>[\s\S]*?<\/system-reminder>\s*$/
-/** Readings are cut after so many lines. */
+/** Reads are cut after this many lines. */
 const MOST_LINES = 2_000
 
-/** Lines with their numbers, as models are shown them. */
+/** Lines with numbers, as shown to models. */
 function numbered(result: string, { offset, limit }: Fields): LogText | null {
   const lines = result.replace(REMINDER, '').replace(/\n$/, '').split('\n')
   const first = NUMBERED.exec(lines[0] ?? '')

@@ -1,4 +1,4 @@
-/** From what a person asks of a log to the records that count and what the engine is asked for. */
+/** From the options of `compactLog` to the records to compact and the request to the engine. */
 import {
   type CompactAsked,
   cutAtOrBefore,
@@ -11,10 +11,11 @@ import type { ReadRecord } from '@tidemark/wire'
 import type { ReadLog } from '../logs/read-session.ts'
 import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
 
-export type Cut = LogAsOf | CompactLogRefusal
-
-/** In a journal of its own nothing can be left out: there the newest record counts. */
-export function cutOf(all: readonly SessionRecord[], { at, journal }: CompactLogOptions): Cut {
+/** A given journal holds the whole log, so nothing can be left out of it. */
+export function cutOf(
+  all: readonly SessionRecord[],
+  { at, journal }: CompactLogOptions,
+): LogAsOf | CompactLogRefusal {
   const named = at === undefined ? null : namedRecord(all, at)
   if (named?.ok === false) return { ok: false, reason: 'bad-record', message: `${named.why}.` }
   const cut = asOf(all, named === null ? null : named.uuid)
@@ -24,7 +25,7 @@ export function cutOf(all: readonly SessionRecord[], { at, journal }: CompactLog
   return { ...cut, records: restamped(cut.records) }
 }
 
-export type Asked =
+type Asked =
   | { readonly ok: true; readonly asked: CompactAsked }
   | { readonly ok: false; readonly message: string }
 
@@ -45,23 +46,24 @@ export function askedOf(all: readonly SessionRecord[], options: CompactLogOption
   }
 }
 
-// A log as it was when one of its records had just come: cut where a conversation may be cut.
+// A log up to one of its records, cut where a conversation may be cut.
 
 export interface LogAsOf {
   readonly ok: true
   readonly records: readonly SessionRecord[]
-  /** The last record of the conversation that is in it. */
+  /** uuid of its last record of the conversation. */
   readonly at: string
-  /** The record that was asked for, where the cut had to be moved back from it. */
+  /** uuid of the requested record, if the cut had to be moved back from it. */
   readonly movedFrom: string | null
-  /** Records that come later. */
+  /** Number of later records. */
   readonly leftOut: number
 }
 
-export type AsOf = LogAsOf | { readonly ok: false; readonly why: string }
-
-/** `uuid`: of a record; its newest one unless given. */
-export function asOf(records: readonly SessionRecord[], uuid: string | null): AsOf {
+/** `uuid`: of a record; null for the newest. */
+export function asOf(
+  records: readonly SessionRecord[],
+  uuid: string | null,
+): LogAsOf | { readonly ok: false; readonly why: string } {
   const asked = uuid === null ? records.length - 1 : records.findIndex((record) => record.uuid === uuid)
   if (asked < 0) return { ok: false, why: uuid === null ? NOTHING : `no record has the id ${uuid}` }
   const branch = branchWith(records, asked)
@@ -83,8 +85,8 @@ export function asOf(records: readonly SessionRecord[], uuid: string | null): As
 const NOTHING = 'nothing that was said stands before the place to compact at'
 
 /**
- * With what comes later in sight, so that no response is parted from the rest of itself; then without: a call that
- * nobody ever answered waits again where nothing follows it.
+ * First with the later records, so that no response is split; then without them, since an unanswered call waits again if
+ * nothing follows it.
  */
 function legalCut(branch: readonly Placed[], position: number): number {
   const records = branch.map(({ record }) => record)
@@ -97,7 +99,7 @@ interface Placed {
   readonly index: number
 }
 
-/** The branch that counts, or, where a later rewind left the record behind, the one that counted then. */
+/** The current branch, or, if a later rewind dropped the record, the branch at that time. */
 function branchWith(records: readonly SessionRecord[], asked: number): readonly Placed[] {
   const whole = branchOf(records)
   const isOn = whole.some(({ index }) => index === asked) || !isConversation(records[asked])
@@ -119,31 +121,27 @@ function says({ type }: KnownRecord): boolean {
   return type === 'user' || type === 'assistant'
 }
 
-// The record that a person means by its id, or by enough of its beginning.
+type NamedRecord = { readonly ok: true; readonly uuid: string } | { readonly ok: false; readonly why: string }
 
-export type NamedRecord =
-  | { readonly ok: true; readonly uuid: string }
-  | { readonly ok: false; readonly why: string }
+/** A shorter beginning of an id is taken for a mistake. */
+const MIN_PREFIX_LENGTH = 6
+const MAX_LISTED = 5
 
-/** Fewer characters are a slip of the hand. */
-const LEAST = 6
-const MOST_NAMED = 5
-
+/** The record with this id, or the only one whose id begins with it. */
 export function namedRecord(records: Iterable<SessionRecord>, given: string): NamedRecord {
   const begun = new Set<string>()
   for (const { uuid } of records) {
     if (uuid === given) return { ok: true, uuid }
-    if (given.length >= LEAST && uuid?.startsWith(given) === true) begun.add(uuid)
+    if (given.length >= MIN_PREFIX_LENGTH && uuid?.startsWith(given) === true) begun.add(uuid)
   }
   const [only] = begun
   if (only === undefined) return { ok: false, why: `no record has the id ${given}` }
   if (begun.size === 1) return { ok: true, uuid: only }
-  const named = [...begun].slice(0, MOST_NAMED).join(', ')
+  const named = [...begun].slice(0, MAX_LISTED).join(', ')
   return { ok: false, why: `${begun.size} records have an id that begins with ${given}: ${named}` }
 }
 
-// All records of a log in the order of its lines, those of its side conversations among them.
-
+/** All records of a log in the order of its lines, with those of its side conversations. */
 export function wholeLog({ path, records, agents }: ReadLog): readonly SessionRecord[] {
   const beside = agents.filter((agent) => agent.path === path).flatMap((agent) => agent.records)
   if (beside.length === 0) return records.map(({ record }) => record)
@@ -151,7 +149,7 @@ export function wholeLog({ path, records, agents }: ReadLog): readonly SessionRe
   return [...records, ...beside].toSorted(byLine).map(({ record }) => record)
 }
 
-/** As they would stand in a log of their own: positions anew, and no part of a batch that is not all there. */
+/** The records as a log of their own: numbered anew, without the marks of incomplete batches. */
 export function restamped(records: readonly SessionRecord[]): readonly SessionRecord[] {
   const counts = new Map<string, number>()
   for (const { batch } of records)

@@ -1,4 +1,4 @@
-/** Writes a compacted session as a log of ours: there whole or not at all, never in the place of the log it came from. */
+/** Writes a compacted session as a log in our format: completely or not at all, and never over the log it came from. */
 import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
@@ -8,14 +8,14 @@ import { type FilePort, nodeFiles } from '../storage/file-system.ts'
 import type { WrittenLog } from './compact-report.ts'
 
 export interface WriteSessionOptions {
-  /** Takes the place of a file that is there. */
+  /** Replaces an existing file. */
   readonly force?: boolean
-  /** When it was made; now unless given. */
+  /** Time of creation; now by default. */
   readonly at?: Date
   readonly files?: FilePort
 }
 
-/** Why `out` cannot be written, before any work is done; null where it can. `log`: what is read. */
+/** Why `out` cannot be written, checked before any work is done; null if it can. `log`: the log that is read. */
 export async function outProblem(
   out: string,
   log: string,
@@ -55,7 +55,7 @@ export async function writeSession(
   return { ok: true }
 }
 
-/** Characters that are written at a time. */
+/** Characters written at a time. */
 const PIECE = 4_000_000
 
 async function writeLines(file: NewFile, { sessionId, records, added }: WrittenLog, at: Date): Promise<void> {

@@ -24,8 +24,8 @@ export const mutants: readonly Mutant[] = [
     name: 'clear-takes-what-nobody-has-seen',
     law: 'what the model has not seen',
     file: 'packages/core/src/clearing/select-results.ts',
-    find: 'result.place < register.answeredAt && !register.asking.includes(result.call.response)',
-    replace: 'result.place >= 0 || register.asking.includes(result.call.response)',
+    find: 'result.place < register.lastResponsePlace && !register.openResponses.includes(result.call.response)',
+    replace: 'result.place >= 0 || register.openResponses.includes(result.call.response)',
     tests: ['packages/core/src/clearing/propose-clearing.test'],
   },
   {
@@ -40,8 +40,9 @@ export const mutants: readonly Mutant[] = [
     name: 'budget-stops-at-its-trigger',
     law: 'how often the prefix is rewritten',
     file: 'packages/core/src/clearing/propose-clearing.ts',
-    find: 'if (isFirst || isNeeded(question) || register.fresh.tokens * scale >= minimum) return null',
-    replace: 'if (isFirst || isNeeded(question) || register.fresh.tokens * scale >= 0) return null',
+    find: 'if (isFirst || isNeeded(question) || register.clearableSinceLast.tokens * scale >= minimum) return null',
+    replace:
+      'if (isFirst || isNeeded(question) || register.clearableSinceLast.tokens * scale >= 0) return null',
     tests: [`${LAWS}/clear-rate`, 'packages/core/src/clearing/propose-clearing.test'],
   },
   {
@@ -104,16 +105,17 @@ export const mutants: readonly Mutant[] = [
     name: 'cached-deletes-twice',
     law: 'deletions only ever come to those that stand',
     file: 'packages/core/src/clearing/select-results.ts',
-    find: 'sizeOfItem(result) > 0 && remote.get(result.call.id) === undefined',
-    replace: "sizeOfItem(result) > 0 && remote.get(result.call.id) !== 'native'",
+    find: 'sizeOfItem(result) > 0 && removedByProvider.get(result.call.id) === undefined',
+    replace: "sizeOfItem(result) > 0 && removedByProvider.get(result.call.id) !== 'native'",
     tests: [`${LAWS}/clear-rate`],
   },
   {
     name: 'deletions-outlive-their-cache',
     law: 'is dropped when the cache has lapsed',
     file: 'packages/core/src/clearing/update-index.ts',
-    find: 'return { ...register, remote, deletions: [], active: plus(active, back), fresh: plus(fresh, back) }',
-    replace: 'return { ...register, remote, active: plus(active, back), fresh: plus(fresh, back) }',
+    find: 'return { ...register, removedByProvider, deletions: [], clearable: plus(clearable, back), clearableSinceLast: plus(clearableSinceLast, back) }',
+    replace:
+      'return { ...register, removedByProvider, clearable: plus(clearable, back), clearableSinceLast: plus(clearableSinceLast, back) }',
     tests: ['packages/core/src/clearing/cached-clearing.test'],
   },
   {
@@ -184,8 +186,8 @@ export const mutants: readonly Mutant[] = [
     name: 'deleted-text-is-taken-off-twice',
     law: 'the set only grows',
     file: 'packages/core/src/clearing/cached-clearing.ts',
-    find: 'answeredAt === register.answeredAt',
-    replace: 'answeredAt <= register.answeredAt',
+    find: 'lastResponsePlace === register.lastResponsePlace',
+    replace: 'lastResponsePlace <= register.lastResponsePlace',
     tests: ['packages/core/src/clearing/cached-clearing.test'],
   },
   {

@@ -173,7 +173,7 @@ class LedSession {
       calibration: startCalibration(weights.start),
       prefixTokens: this.#prefix,
       source: 'repl_main_thread',
-      moment: this.#register.promptAt > this.#register.answeredAt ? 'prompt' : 'call',
+      moment: this.#register.lastPromptPlace > this.#register.lastResponsePlace ? 'prompt' : 'call',
       cache: this.#temperature(now),
       rates: ratesFor(prices, this.#size()),
       write: 'write5m',

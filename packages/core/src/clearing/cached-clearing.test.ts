@@ -14,7 +14,7 @@ describe('cached', () => {
     })
     all.push(...situation.reads(1, 1_000))
     situation.say()
-    const anchor = situation.register.userUuid
+    const anchor = situation.register.lastUserUuid
     const { proposal } = proposeCached(situation.question({ cache: warm() }))
     expect(proposal).toMatchObject({
       way: 'cached',
@@ -61,7 +61,7 @@ describe('cached', () => {
     // The messages stay as they are.
     const shown = situation.builder.view.entries.toArray().slice(0, -1)
     expect(JSON.stringify(shown)).toBe(before)
-    expect(situation.register.active).toEqual({ count: 5, tokens: 5_000 })
+    expect(situation.register.clearable).toEqual({ count: 5, tokens: 5_000 })
     expect(deleted(situation.register)).toEqual([7_000, 7_000])
     // The next response is counted without them.
     situation.say()
@@ -106,7 +106,7 @@ describe('cached', () => {
     expect(dropped).toEqual({ subtype: 'cache_edits_dropped' })
     situation.builder.notice(dropped?.subtype ?? '')
     const { register } = situation
-    expect([register.deletions, register.active, ...deleted(register)]).toEqual([
+    expect([register.deletions, register.clearable, ...deleted(register)]).toEqual([
       [],
       { count: 12, tokens: 120_000 },
       0,

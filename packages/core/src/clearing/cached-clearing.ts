@@ -12,12 +12,12 @@ import { type Register, resultOf } from './tool-result-index.ts'
 export function proposeCached(question: ClearQuestion): ClearOutcome<ClearProposal> {
   const { register, policy, pins, scale, context } = question
   const { fireAt, keep } = policy.clear.cached
-  const { userUuid: anchorUuid } = register
-  const because = `${plural(register.active.count, 'result')} stand in the cached prefix`
-  if (register.active.count < fireAt || anchorUuid === null) {
+  const { lastUserUuid: anchorUuid } = register
+  const because = `${plural(register.clearable.count, 'result')} stand in the cached prefix`
+  if (register.clearable.count < fireAt || anchorUuid === null) {
     return { proposal: null, why: `${because}; deletion begins at ${counted(fireAt)}` }
   }
-  const { results } = chosenOf(register, candidatesOf({ register, pins, keep, stub: null }))
+  const { results } = chosenOf(register, candidatesOf({ register, pins, keep, placeholder: null }))
   // Only deletable results count, or a few results that must stay would make it fire with every call.
   if (results.length + keep < fireAt) {
     const why = `${because}, but only ${counted(results.length)} of them are neither pinned nor new`
@@ -67,7 +67,7 @@ export function deletedTokens(
   { sinceResponse }: { readonly sinceResponse: boolean },
 ): number {
   const counting = register.deletions.filter(
-    ({ answeredAt }) => !sinceResponse || answeredAt === register.answeredAt,
+    ({ lastResponsePlace }) => !sinceResponse || lastResponsePlace === register.lastResponsePlace,
   )
   return counting.reduce((sum, { ids }) => sum + tokensOf(register, ids), 0)
 }

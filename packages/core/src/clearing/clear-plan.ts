@@ -275,9 +275,9 @@ function mustStay(
 ): boolean {
   const { firstInModes, whenAbsent } = profile.thinking
   if (!firstInModes.includes(thinkingMode ?? whenAbsent)) return false
-  const { responses, promptAt } = register
+  const { responses, lastPromptPlace } = register
   let opening = responses.length
-  while (opening > 0 && (responses.at(opening - 1)?.place ?? -1) >= promptAt) opening -= 1
+  while (opening > 0 && (responses.at(opening - 1)?.place ?? -1) >= lastPromptPlace) opening -= 1
   const id = responses.at(opening)?.id
   return id !== undefined && lost.has(id)
 }

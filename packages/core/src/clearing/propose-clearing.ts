@@ -119,7 +119,7 @@ export function proposeIdle(question: ClearQuestion): ClearOutcome<ClearProposal
   const { register, policy, scaled, scale } = question
   const minimum = scaled.budgets.clear.idleMinimumFreed
   const because = `the newest response is ${minutes(question.idleMs ?? 0)} old and the cache has expired`
-  if (register.active.tokens * scale < minimum) {
+  if (register.clearable.tokens * scale < minimum) {
     return { proposal: null, why: `${because}, but too little is there to clear` }
   }
   const candidates = oldResults(question, policy.clear.idle.keep)
@@ -127,7 +127,7 @@ export function proposeIdle(question: ClearQuestion): ClearOutcome<ClearProposal
 }
 
 function oldResults({ register, pins, retrieval }: ClearQuestion, keep: number): readonly Candidate[] {
-  return candidatesOf({ register, pins, keep, stub: stubOf(SAMPLE_ID, retrieval) })
+  return candidatesOf({ register, pins, keep, placeholder: stubOf(SAMPLE_ID, retrieval) })
 }
 
 // Budget: usage is above the warning line. Superseded results and then the oldest are cleared, until the rest fits the
@@ -160,7 +160,7 @@ export function proposeBudget(question: ClearQuestion): ClearOutcome<ClearPropos
 /** Why a clearing cannot be worth it, from totals alone; null if it may be. */
 function tooLittle(question: ClearQuestion): string | null {
   const { register, scale, scaled } = question
-  const total = register.active.tokens * scale
+  const total = register.clearable.tokens * scale
   const minimum = scaled.budgets.clear.minimumFreed
   const target = question.target ?? scaled.budgets.clear.target
   if (total <= target) {
@@ -168,16 +168,16 @@ function tooLittle(question: ClearQuestion): string | null {
   }
   if (total < minimum)
     return `only ${counted(total)} tokens could be freed, and a rewrite must free ${counted(minimum)}`
-  const isFirst = register.fresh.count === register.active.count
-  if (isFirst || isNeeded(question) || register.fresh.tokens * scale >= minimum) return null
-  return `only ${counted(register.fresh.tokens * scale)} tokens were added since the last clearing`
+  const isFirst = register.clearableSinceLast.count === register.clearable.count
+  if (isFirst || isNeeded(question) || register.clearableSinceLast.tokens * scale >= minimum) return null
+  return `only ${counted(register.clearableSinceLast.tokens * scale)} tokens were added since the last clearing`
 }
 
 /** The first candidates, as many as it takes to come within the target. */
 function untilTarget(candidates: readonly Candidate[], question: ClearQuestion): readonly Candidate[] {
   const { register, scale, scaled } = question
   const target = (question.target ?? scaled.budgets.clear.target) / scale
-  let left = register.active.tokens
+  let left = register.clearable.tokens
   const chosen: Candidate[] = []
   for (const candidate of candidates) {
     if (left <= target) break

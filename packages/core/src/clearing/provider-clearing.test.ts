@@ -63,7 +63,7 @@ describe('native', () => {
     const all = [...situation.reads(8, 10_000)]
     situation.say()
     const sent = edits(situation)
-    expect(sent.firstKept).toBe(all[4])
+    expect(sent.firstKeptCall).toBe(all[4])
     applied(situation, sent, 40_000)
     const kept: (number | undefined)[] = []
     for (let turn = 0; turn < 6; turn += 1) {
@@ -71,7 +71,7 @@ describe('native', () => {
       situation.say()
       const next = edits(situation)
       kept.push(next.edits.flatMap((edit) => (edit.act === 'clear-results' ? [edit.keep] : []))[0])
-      if (next.firstKept !== all[4]) break
+      if (next.firstKeptCall !== all[4]) break
     }
     // 4, and one more with each result, until 20,000 tokens could go.
     expect(kept).toEqual([5, 6, 7, 8, 7])
@@ -86,9 +86,12 @@ describe('native', () => {
     situation.say()
     const low = { context: { expected: 100_000, high: 100_000 } }
     const dear = { cache: warm({ tokensBehind: () => 1_000_000 }) }
-    expect([edits(situation, low).firstKept, edits(situation, dear).firstKept]).toEqual([all[4], all[4]])
+    expect([edits(situation, low).firstKeptCall, edits(situation, dear).firstKeptCall]).toEqual([
+      all[4],
+      all[4],
+    ])
     const needed = { ...dear, context: { expected: 167_000, high: 167_000 } }
-    expect(edits(situation, needed).firstKept).not.toBe(all[4])
+    expect(edits(situation, needed).firstKeptCall).not.toBe(all[4])
   })
 
   it('stops before what is pinned, what was not seen, and what an "unchanged" speaks of', () => {
@@ -96,12 +99,12 @@ describe('native', () => {
     const all = situation.reads(8, 30_000)
     situation.say()
     const third = situation.register.results.at(2)?.uuid ?? ''
-    expect(edits(situation, { pins: [third] }).firstKept).toBe(all[2])
+    expect(edits(situation, { pins: [third] }).firstKeptCall).toBe(all[2])
     const spoken = new Situation()
     const [base] = [spoken.read('/a', 30_000), spoken.reads(5, 30_000)]
     spoken.call('Read', { file_path: '/a' }, 'File unchanged since last read.')
     spoken.say()
-    expect(edits(spoken).firstKept).toBe(base)
+    expect(edits(spoken).firstKeptCall).toBe(base)
     const wide = new Situation()
     wide.reads(2, 30_000)
     const { builder } = wide
@@ -111,7 +114,7 @@ describe('native', () => {
       ids.map((id) => ({ type: 'tool_use', id, name: 'Read', input: { file_path: id } })),
     )
     for (const id of ids) builder.result(id, text(30_000))
-    expect(edits(wide).firstKept).toBe(ids[0])
+    expect(edits(wide).firstKeptCall).toBe(ids[0])
   })
 
   it('keeps the newest thinking alone after more than an hour, and holds that cut too', () => {

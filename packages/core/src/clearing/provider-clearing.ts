@@ -30,9 +30,9 @@ export interface NativeEdits {
   /** Thinking first, as providers require. */
   readonly edits: readonly ProviderEdit[]
   /** Id of the first call whose result stays; null if there is none. */
-  readonly firstKept: string | null
+  readonly firstKeptCall: string | null
   /** Number of thinking turns that stay; null if all do. */
-  readonly keptTurns: number | null
+  readonly keptThinkingTurns: number | null
   /** What a clearing that begins with this request should free and cost; null if none begins. */
   readonly price: NativePrice | null
 }
@@ -41,14 +41,14 @@ export function nativeEdits(question: NativeQuestion): NativeEdits {
   const { register, profile, thinks } = question
   const { clearThinking, clearToolUses } = profile.contextEdits
   const edits: ProviderEdit[] = []
-  let keptTurns: number | null = null
+  let keptThinkingTurns: number | null = null
   if (thinks && clearThinking !== null) {
-    keptTurns = turnsToKeep(question)
-    edits.push({ act: 'clear-thinking', keepTurns: keptTurns ?? 'all' })
+    keptThinkingTurns = turnsToKeep(question)
+    edits.push({ act: 'clear-thinking', keepTurns: keptThinkingTurns ?? 'all' })
   }
   const { place, price } = nativeCut(question)
   if (clearToolUses !== null) edits.push(resultsEdit(question, place))
-  return { edits, firstKept: register.calls.at(place)?.id ?? null, keptTurns, price }
+  return { edits, firstKeptCall: register.calls.at(place)?.id ?? null, keptThinkingTurns, price }
 }
 
 function resultsEdit(question: NativeQuestion, cut: number): ClearResultsEdit {
@@ -73,8 +73,10 @@ function triggerOf({ scaled, policy }: ClearQuestion): number {
 function turnsToKeep({ policy, idleMs, register }: NativeQuestion): number | null {
   const { thinkingAfterMinutes, thinkingTurns } = policy.clear.native
   if (idleMs !== null && idleMs > thinkingAfterMinutes * 60_000) return thinkingTurns
-  const { thinkers, thoughtless } = register
-  return thoughtless === null ? null : Math.max(thinkingTurns, thinkers.length - thoughtless)
+  const { thinkingResponses, clearedThinkingCount } = register
+  return clearedThinkingCount === null
+    ? null
+    : Math.max(thinkingTurns, thinkingResponses.length - clearedThinkingCount)
 }
 
 // Where the provider's clearing ends: at the same call until moving on is worth a rewrite.
@@ -109,7 +111,7 @@ function isWorth(question: ClearQuestion, price: NativePrice): boolean {
   if (price.freedTokens < least) return false
   if (isNeeded(question)) return true
   // Between two clearings as much is added as a clearing must free.
-  if (register.native !== null && register.fresh.tokens * scale < least) return false
+  if (register.native !== null && register.clearableSinceLast.tokens * scale < least) return false
   if (!policy.clear.priceGate || !cache.isWarm) return true
   return pays(price, cache.expectedCalls)
 }
@@ -138,21 +140,21 @@ function fittingCut({ register, policy, scaled, scale }: ClearQuestion): number 
 
 /** Nothing pinned is cleared, and nothing the model has not seen: the provider can only keep everything from there on. */
 function protectedCut({ register, pins }: ClearQuestion): number {
-  if (pins.length === 0) return register.askedFrom
+  if (pins.length === 0) return register.firstOpenCall
   const pinned = new Set(pins)
   const isPinned = ({ id, uuid }: ToolCall): boolean =>
     pinned.has(uuid) || pinned.has(resultOf(register, id)?.uuid ?? '')
   const first = register.calls
-    .toArray(0, register.askedFrom)
+    .toArray(0, register.firstOpenCall)
     .findIndex((call) => call.isClearable && isPinned(call))
-  return first === -1 ? register.askedFrom : first
+  return first === -1 ? register.firstOpenCall : first
 }
 
 /** Moves the cut back so that a kept result that says "unchanged" keeps the result it refers to. */
 function undangling(register: Register, cut: number): number {
   let [first, place] = [cut, register.calls.length - 1]
   while (place >= first) {
-    const base = resultOf(register, register.calls.at(place)?.id ?? '')?.pointsAt
+    const base = resultOf(register, register.calls.at(place)?.id ?? '')?.refersTo
     first = Math.min(first, base == null ? first : (register.callPlaces.get(base) ?? first))
     place -= 1
   }
@@ -196,12 +198,12 @@ export function nativeClearing(
   applied: AppliedEdits,
 ): ClearProposal | null {
   const { register, context } = question
-  const { calls, callPlaces, thinkers, thoughtless } = register
-  const end = callPlaces.get(sent.firstKept ?? '') ?? calls.length
+  const { calls, callPlaces, thinkingResponses, clearedThinkingCount } = register
+  const end = callPlaces.get(sent.firstKeptCall ?? '') ?? calls.length
   const newlyCleared = applied.results > 0 ? calls.toArray(register.native?.cut ?? 0, end) : []
   const ids = newlyCleared.filter(({ tool }) => register.rules.isClearable(tool)).map(({ id }) => id)
-  const hasLost = applied.thinkingTurns > 0 && sent.keptTurns !== null
-  const thinking = hasLost ? thinkers.toArray(thoughtless ?? 0, applied.thinkingTurns) : []
+  const hasLost = applied.thinkingTurns > 0 && sent.keptThinkingTurns !== null
+  const thinking = hasLost ? thinkingResponses.toArray(clearedThinkingCount ?? 0, applied.thinkingTurns) : []
   if (ids.length + thinking.length === 0) return null
   const { price } = sent
   const foreseen =

@@ -58,22 +58,22 @@ export interface CandidateQuestion {
   /** Number of newest clearable results that stay. */
   readonly keep: number
   /** The placeholder of a cleared result, for its size; null if none is left, so that the whole result is freed. */
-  readonly stub: ToolResultBlock | null
+  readonly placeholder: ToolResultBlock | null
 }
 
 /** Oldest first. */
-export function candidatesOf({ register, pins, keep, stub }: CandidateQuestion): readonly Candidate[] {
+export function candidatesOf({ register, pins, keep, placeholder }: CandidateQuestion): readonly Candidate[] {
   const pinned = new Set(pins)
-  const stubTokens = stub === null ? 0 : register.rules.estimator.block(stub)
+  const placeholderTokens = placeholder === null ? 0 : register.rules.estimator.block(placeholder)
   const old = activeResults(register).slice(0, -keep || undefined)
   const free = new Map(old.filter((result) => isFree(register, result, pinned)).map((r) => [r.call.id, r]))
   return [...free.values()].flatMap((result): readonly Candidate[] => {
     const { id, inputs } = result.call
-    const pointing = register.pointedAtBy.get(id) ?? []
+    const pointing = register.referringCalls.get(id) ?? []
     const dependents = pointing.filter((dependent) => resultOf(register, dependent)?.isCleared === false)
     if (dependents.some((dependent) => !free.has(dependent))) return []
-    const isWorth = !result.isCleared && result.tokens >= LEAST_IN_STUBS * stubTokens
-    const frees = isWorth ? result.tokens - stubTokens : 0
+    const isWorth = !result.isCleared && result.tokens >= LEAST_IN_STUBS * placeholderTokens
+    const frees = isWorth ? result.tokens - placeholderTokens : 0
     const freesInputs = inputs.reduce((sum, { tokens }) => sum + Math.max(0, tokens - INPUT_STUB_TOKENS), 0)
     const superseded = register.supersession.superseded.get(id)?.why ?? null
     return frees + freesInputs === 0 ? [] : [{ result, frees, freesInputs, superseded, dependents }]
@@ -87,15 +87,19 @@ const LEAST_IN_STUBS = 2
 const INPUT_STUB_TOKENS = 10
 
 /** Clearable results that are shown and that the provider has not removed, oldest first. */
-function activeResults({ results, remote }: Register): readonly ToolResult[] {
+function activeResults({ results, removedByProvider }: Register): readonly ToolResult[] {
   return [...results].filter(
-    (result) => result.call.isClearable && sizeOfItem(result) > 0 && remote.get(result.call.id) === undefined,
+    (result) =>
+      result.call.isClearable &&
+      sizeOfItem(result) > 0 &&
+      removedByProvider.get(result.call.id) === undefined,
   )
 }
 
 /** Results after the newest response were not seen by the model yet, nor all results of a response still being answered. */
 function isFree(register: Register, result: ToolResult, pinned: ReadonlySet<string>): boolean {
-  const isSeen = result.place < register.answeredAt && !register.asking.includes(result.call.response)
+  const isSeen =
+    result.place < register.lastResponsePlace && !register.openResponses.includes(result.call.response)
   return isSeen && !pinned.has(result.uuid) && !pinned.has(result.call.uuid)
 }
 
@@ -116,16 +120,16 @@ export function inOrder(candidates: readonly Candidate[], isSupersededFirst: boo
  * The id of the first result that tier 1 could clear now: the cache marker before it stays valid. A result too short to be
  * cleared is passed over; one the provider has removed is not, since the messages still contain it. If the input of its
  * call could be cleared too, the change would begin at the call, so the result before that call is returned.
- * `stub`: the placeholder.
+ * `placeholder`: what would replace it.
  */
 export function firstClearable(
   register: Register,
   pins: readonly string[],
-  stub: ToolResultBlock = stubOf(SAMPLE_ID, NO_PATHS),
+  placeholder: ToolResultBlock = stubOf(SAMPLE_ID, NO_PATHS),
 ): string | null {
-  const { results, firstActive, rules } = register
-  const least = LEAST_IN_STUBS * rules.estimator.block(stub)
-  for (let index = firstActive ?? results.length; index < results.length; index += 1) {
+  const { results, firstClearableResult, rules } = register
+  const least = LEAST_IN_STUBS * rules.estimator.block(placeholder)
+  for (let index = firstClearableResult ?? results.length; index < results.length; index += 1) {
     const result = results.at(index)
     if (result === undefined || !isLong(result, least)) continue
     if (!pins.includes(result.uuid) && !pins.includes(result.call.uuid)) return edgeAt(results, index)
@@ -209,11 +213,11 @@ export function releasedBy(register: Register, chosen: Chosen, memories: readonl
 
 /** The result, with its call, shows the whole text of a file. */
 export function showsFile(
-  { remote }: Register,
+  { removedByProvider }: Register,
   { call, isError, isComplete, isCleared }: ToolResult,
 ): boolean {
   const isFile = call.kind === 'write' || (call.kind === 'read' && call.range === null)
-  return isFile && !isError && isComplete && !isCleared && remote.get(call.id) === undefined
+  return isFile && !isError && isComplete && !isCleared && removedByProvider.get(call.id) === undefined
 }
 
 /** Memory files in the context that are out of date: attached again later, or overwritten since. Oldest first, no pinned ones. */

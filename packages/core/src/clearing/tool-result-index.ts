@@ -17,40 +17,40 @@ export interface Register {
   readonly results: List<ToolResult>
   readonly resultPlaces: Trie<number>
   /** Index in `results` of the first that is clearable and shown; null if none is. */
-  readonly firstActive: number | null
+  readonly firstClearableResult: number | null
   /** In the order in which they began. */
   readonly responses: List<Response>
   readonly supersession: Supersession
   /** By path: the id of the newest complete read, which a later "unchanged" refers to. */
-  readonly newestRead: Trie<string>
+  readonly newestReadByPath: Trie<string>
   /** By id of a call: the calls whose results refer to its text. */
-  readonly pointedAtBy: Trie<readonly string[]>
+  readonly referringCalls: Trie<readonly string[]>
   readonly memories: List<Memory>
   /** Deletions from the provider's cache in force. */
   readonly deletions: readonly Deletion[]
   /** Results that the provider has removed although the context still shows them, and by which mode. */
-  readonly remote: Trie<'cached' | 'native'>
+  readonly removedByProvider: Trie<'cached' | 'native'>
   /** Index in `calls` after the last that the provider cleared, and the tokens it reported as freed. */
   readonly native: { readonly cut: number; readonly tokens: number } | null
   /** Ids of responses with thinking, in order, and how many of the first the provider sends without it. */
-  readonly thinkers: List<string>
-  readonly thoughtless: number | null
+  readonly thinkingResponses: List<string>
+  readonly clearedThinkingCount: number | null
   /** Clearable results, with their large inputs, that are shown and not removed by the provider. */
-  readonly active: ResultTally
+  readonly clearable: ResultTally
   /** Of those, the ones added since the last clearing. */
-  readonly fresh: ResultTally
+  readonly clearableSinceLast: ResultTally
   /** Indices of the responses whose results may still come: consecutive ones, until a response follows a user entry. */
-  readonly asking: readonly number[]
+  readonly openResponses: readonly number[]
   /** Index in `calls` of the first call of those responses. */
-  readonly askedFrom: number
+  readonly firstOpenCall: number
   /** A user entry has followed those responses. */
-  readonly isAnswering: boolean
+  readonly hasUserEntry: boolean
   /** Place of the newest assistant record, or -1: the model has seen the results before it. */
-  readonly answeredAt: number
+  readonly lastResponsePlace: number
   /** Place of the newest user prompt, or -1. */
-  readonly promptAt: number
+  readonly lastPromptPlace: number
   /** uuid of the newest record with the role user. */
-  readonly userUuid: string | null
+  readonly lastUserUuid: string | null
 }
 
 export interface ResultTally {
@@ -69,25 +69,25 @@ export function emptyRegister(rules: RegisterRules): Register {
     callPlaces: Trie.empty(),
     results: List.of(),
     resultPlaces: Trie.empty(),
-    firstActive: null,
+    firstClearableResult: null,
     responses: List.of(),
     supersession: { superseded: Trie.empty(), open: Trie.empty() },
-    newestRead: Trie.empty(),
-    pointedAtBy: Trie.empty(),
+    newestReadByPath: Trie.empty(),
+    referringCalls: Trie.empty(),
     memories: List.of(),
     deletions: [],
-    remote: Trie.empty(),
+    removedByProvider: Trie.empty(),
     native: null,
-    thinkers: List.of(),
-    thoughtless: null,
-    active: NO_RESULTS,
-    fresh: NO_RESULTS,
-    asking: [],
-    askedFrom: 0,
-    isAnswering: false,
-    answeredAt: -1,
-    promptAt: -1,
-    userUuid: null,
+    thinkingResponses: List.of(),
+    clearedThinkingCount: null,
+    clearable: NO_RESULTS,
+    clearableSinceLast: NO_RESULTS,
+    openResponses: [],
+    firstOpenCall: 0,
+    hasUserEntry: false,
+    lastResponsePlace: -1,
+    lastPromptPlace: -1,
+    lastUserUuid: null,
   }
 }
 
@@ -115,7 +115,7 @@ export interface ToolCall extends CallFile {
   readonly response: number
   readonly isClearable: boolean
   /** Tool and input, to recognise a repeated call; empty if not clearable. */
-  readonly sameness: string
+  readonly repeatKey: string
   /** Large texts of the input that are still shown; only for tools that write. */
   readonly inputs: readonly LargeInput[]
 }
@@ -134,7 +134,7 @@ export interface ToolResult {
   /** The blob with the full text, if the result was spilled. */
   readonly blob: string | null
   /** Id of the call whose result this one refers to instead of repeating the text ("unchanged since …"). */
-  readonly pointsAt: string | null
+  readonly refersTo: string | null
 }
 
 export interface Response {
@@ -156,7 +156,7 @@ export interface Deletion {
   readonly anchorUuid: string
   readonly ids: readonly string[]
   /** Place of the newest response at that time: later responses report usage without the deleted text. */
-  readonly answeredAt: number
+  readonly lastResponsePlace: number
 }
 
 /** Results superseded by a later call: a file read again or overwritten, a command repeated, a failed call that succeeded. */
@@ -175,7 +175,7 @@ interface Superseded {
   readonly why: SupersedeReason
 }
 
-export type AnsweredCall = Pick<ToolCall, 'id' | 'sameness' | keyof CallFile> &
+export type AnsweredCall = Pick<ToolCall, 'id' | 'repeatKey' | keyof CallFile> &
   Pick<ToolResult, 'isError' | 'isComplete'>
 
 /** What calls and results are classified by. Create it once per session: the index keeps it. */

@@ -22,7 +22,7 @@ describe('the register', () => {
           kind: 'run',
           path: null,
           range: null,
-          sameness: 'Bash\n{"command":"npm test"}',
+          repeatKey: 'Bash\n{"command":"npm test"}',
           inputs: [],
         },
         uuid: situation.builder.records[2]?.uuid,
@@ -32,10 +32,10 @@ describe('the register', () => {
         isComplete: true,
         isCleared: false,
         blob: null,
-        pointsAt: null,
+        refersTo: null,
       },
     ])
-    expect(register.active).toEqual({ count: 1, tokens: 10 })
+    expect(register.clearable).toEqual({ count: 1, tokens: 10 })
   })
 
   it('takes in only what is new, and begins anew where the view was rewritten', () => {
@@ -56,7 +56,7 @@ describe('the register', () => {
     })
     const three = advanceRegister(two, situation.builder.view)
     expect(three).toEqual(situation.register)
-    expect([three.active, three.fresh]).toEqual([
+    expect([three.clearable, three.clearableSinceLast]).toEqual([
       { count: 3, tokens: 300 },
       { count: 0, tokens: 0 },
     ])
@@ -84,8 +84,8 @@ describe('the register', () => {
       builder.assistant('m', [{ type: 'tool_use', id, name: 'Read', input: { file_path: id } }])
       builder.result(id, text(100))
     }
-    const stub = stubOf('c', NO_PATHS)
-    const free = () => candidatesOf({ register: situation.register, pins: [], keep: 0, stub }).length
+    const placeholder = stubOf('c', NO_PATHS)
+    const free = () => candidatesOf({ register: situation.register, pins: [], keep: 0, placeholder }).length
     expect([situation.register.results.length, situation.register.responses.length, free()]).toEqual([
       2, 1, 0,
     ])

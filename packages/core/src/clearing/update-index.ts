@@ -48,7 +48,7 @@ export function advanceRegister(register: Register, { entries }: Pick<View, 'ent
     const entry = entries.at(place)
     if (entry === undefined) continue
     next = withEntry(next, entry, place)
-    if (entryEndsTurn(entry)) next = { ...next, promptAt: place }
+    if (entryEndsTurn(entry)) next = { ...next, lastPromptPlace: place }
   }
   return { ...next, entries }
 }
@@ -76,7 +76,8 @@ function withCalls(register: Register, placed: Placed<AssistantRecord>): Registe
   const { id, content } = record.message
   let next = withResponse(register, id, place)
   const thinks = entry.cleared?.thinking !== true && blocksOf(content).some(isThinking)
-  if (thinks && next.thinkers.last !== id) next = { ...next, thinkers: next.thinkers.push(id) }
+  if (thinks && next.thinkingResponses.last !== id)
+    next = { ...next, thinkingResponses: next.thinkingResponses.push(id) }
   for (const block of blocksOf(content)) {
     // Of two calls with the same id the first counts: flattening leaves the second out.
     if (!isToolUse(block) || next.callPlaces.get(block.id) !== undefined) continue
@@ -87,25 +88,25 @@ function withCalls(register: Register, placed: Placed<AssistantRecord>): Registe
       callPlaces: next.callPlaces.add(call.id, next.calls.length),
     }
   }
-  return { ...next, answeredAt: place }
+  return { ...next, lastResponsePlace: place }
 }
 
 /** Records of one response share its id, also those that follow some of its results. */
 function withResponse(register: Register, id: string, place: number): Register {
-  const { responses, asking, isAnswering } = register
-  if (asking.some((index) => responses.at(index)?.id === id)) return register
+  const { responses, openResponses, hasUserEntry } = register
+  if (openResponses.some((index) => responses.at(index)?.id === id)) return register
   const index = responses.length
   return {
     ...register,
     responses: responses.push({ id, place }),
-    asking: isAnswering ? [index] : [...asking, index],
-    askedFrom: isAnswering ? register.calls.length : register.askedFrom,
-    isAnswering: false,
+    openResponses: hasUserEntry ? [index] : [...openResponses, index],
+    firstOpenCall: hasUserEntry ? register.calls.length : register.firstOpenCall,
+    hasUserEntry: false,
   }
 }
 
 function callFrom(
-  { rules, asking }: Register,
+  { rules, openResponses }: Register,
   block: ToolUseBlock,
   { entry, record, place }: Placed<AssistantRecord>,
 ): ToolCall {
@@ -121,12 +122,12 @@ function callFrom(
     tool,
     uuid: record.uuid,
     place,
-    response: asking.at(-1) ?? 0,
+    response: openResponses.at(-1) ?? 0,
     isClearable,
     kind,
     path,
     range,
-    sameness: isClearable ? `${tool}\n${JSON.stringify(block.input)}` : '',
+    repeatKey: isClearable ? `${tool}\n${JSON.stringify(block.input)}` : '',
     inputs: inputs.filter(({ field }) => !isGone(field)),
   }
 }
@@ -138,14 +139,14 @@ function withResults(register: Register, placed: Placed<UserRecord>): Register {
   let next = register
   for (const block of blocksOf(message.content))
     if (isToolResult(block)) next = withResult(next, block, placed)
-  return { ...next, isAnswering: true, userUuid: message.role === 'user' ? uuid : next.userUuid }
+  return { ...next, hasUserEntry: true, lastUserUuid: message.role === 'user' ? uuid : next.lastUserUuid }
 }
 
 /** A late or repeated result is not shown, and one without a call cannot be judged: all three are left out. */
 function withResult(register: Register, block: ToolResultBlock, placed: Placed<UserRecord>): Register {
   const index = register.callPlaces.get(block.tool_use_id)
   const call = index === undefined ? undefined : register.calls.at(index)
-  const isLate = call === undefined || !register.asking.includes(call.response)
+  const isLate = call === undefined || !register.openResponses.includes(call.response)
   if (isLate || register.resultPlaces.get(call.id) !== undefined) return register
   const result = resultFrom(register, block, call, placed)
   const next = {
@@ -157,7 +158,7 @@ function withResult(register: Register, block: ToolResultBlock, placed: Placed<U
 }
 
 function resultFrom(
-  { rules, newestRead }: Register,
+  { rules, newestReadByPath }: Register,
   block: ToolResultBlock,
   call: ToolCall,
   { entry, record, place }: Placed<UserRecord>,
@@ -173,7 +174,7 @@ function resultFrom(
     isComplete: !isUnchanged && blob === null && rules.isWhole(block),
     isCleared: entry.cleared?.results.some(({ id }) => id === call.id) === true,
     blob,
-    pointsAt: isUnchanged && call.path !== null ? (newestRead.get(call.path) ?? null) : null,
+    refersTo: isUnchanged && call.path !== null ? (newestReadByPath.get(call.path) ?? null) : null,
   }
 }
 
@@ -189,28 +190,30 @@ function withSize(register: Register, result: ToolResult): Register {
   const one = { count: 1, tokens }
   return {
     ...register,
-    active: plus(register.active, one),
-    fresh: plus(register.fresh, one),
-    firstActive: register.firstActive ?? register.results.length - 1,
+    clearable: plus(register.clearable, one),
+    clearableSinceLast: plus(register.clearableSinceLast, one),
+    firstClearableResult: register.firstClearableResult ?? register.results.length - 1,
   }
 }
 
 /** What the result means for earlier ones. */
-function withMeaning(register: Register, { call, isError, isComplete, pointsAt }: ToolResult): Register {
+function withMeaning(register: Register, { call, isError, isComplete, refersTo }: ToolResult): Register {
   const { id, path } = call
   const isRead = isComplete && !isError && call.range === null && call.kind !== 'edit'
-  const { newestRead, pointedAtBy } = register
+  const { newestReadByPath, referringCalls } = register
   return {
     ...register,
     supersession: supersede(register.supersession, { ...call, isError, isComplete }),
-    newestRead: isRead && path !== null ? newestRead.set(path, id) : newestRead,
-    pointedAtBy:
-      pointsAt === null ? pointedAtBy : pointedAtBy.set(pointsAt, [...(pointedAtBy.get(pointsAt) ?? []), id]),
+    newestReadByPath: isRead && path !== null ? newestReadByPath.set(path, id) : newestReadByPath,
+    referringCalls:
+      refersTo === null
+        ? referringCalls
+        : referringCalls.set(refersTo, [...(referringCalls.get(refersTo) ?? []), id]),
   }
 }
 
 function withAttachment(register: Register, { attachment, uuid }: AttachmentRecord, place: number): Register {
-  const next = { ...register, isAnswering: true }
+  const next = { ...register, hasUserEntry: true }
   const { type, path } = attachment
   if (type !== 'nested_memory' || typeof path !== 'string') return next
   const tokens = register.rules.estimator.block({ ...attachment, type })
@@ -248,16 +251,16 @@ function reasonFor(older: AnsweredCall, newer: AnsweredCall): SupersedeReason {
 const key = (...parts: readonly string[]): string => parts.join('\n')
 
 /** The keys under which a later call may supersede this one. */
-function keysOf({ kind, path, range, sameness, isError }: AnsweredCall): readonly string[] {
-  if (path === null) return [key('same', sameness)]
+function keysOf({ kind, path, range, repeatKey, isError }: AnsweredCall): readonly string[] {
+  if (path === null) return [key('same', repeatKey)]
   const act = kind === 'read' ? 'read' : 'edit'
   const failed = isError ? [key('failed', act, path)] : []
   return [key(act, path), ...(range === null ? [] : [key('range', path, range)]), ...failed]
 }
 
 /** The keys that this call supersedes. An edit leaves earlier reads valid: the rest of the file is unchanged. */
-function closedBy({ kind, path, range, sameness }: AnsweredCall): readonly string[] {
-  if (path === null) return [key('same', sameness)]
+function closedBy({ kind, path, range, repeatKey }: AnsweredCall): readonly string[] {
+  if (path === null) return [key('same', repeatKey)]
   if (kind === 'write') return [key('read', path), key('edit', path)]
   if (kind === 'edit') return [key('failed', 'edit', path)]
   return [range === null ? key('read', path) : key('range', path, range), key('failed', 'read', path)]
@@ -269,29 +272,35 @@ function withNotice(register: Register, record: SystemRecord): Register {
   if (record.subtype === CACHE_EDITS_DROPPED) return withoutDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
   const { microcompactMetadata: metadata } = record
-  const cleared = { ...register, fresh: NO_RESULTS }
+  const cleared = { ...register, clearableSinceLast: NO_RESULTS }
   return isClearedRemotely(metadata) ? withRemoved(cleared, record.uuid, metadata) : cleared
 }
 
 function withRemoved(register: Register, boundary: string, metadata: MicrocompactMetadata): Register {
   const way = metadata.way === 'native' ? 'native' : 'cached'
-  const ids = idsIn(metadata.compactedToolIds).filter((id) => register.remote.get(id) === undefined)
-  let { remote } = register
-  for (const id of ids) remote = remote.set(id, way)
-  const next = { ...register, remote, active: plus(register.active, sumOf(register, ids), -1) }
+  const ids = idsIn(metadata.compactedToolIds).filter(
+    (id) => register.removedByProvider.get(id) === undefined,
+  )
+  let { removedByProvider } = register
+  for (const id of ids) removedByProvider = removedByProvider.set(id, way)
+  const next = {
+    ...register,
+    removedByProvider,
+    clearable: plus(register.clearable, sumOf(register, ids), -1),
+  }
   if (way === 'native') return withNative(next, ids, metadata)
   const { anchorUuid } = metadata
-  const { answeredAt, deletions } = register
+  const { lastResponsePlace, deletions } = register
   return typeof anchorUuid === 'string' && ids.length > 0
-    ? { ...next, deletions: [...deletions, { boundary, anchorUuid, ids, answeredAt }] }
+    ? { ...next, deletions: [...deletions, { boundary, anchorUuid, ids, lastResponsePlace }] }
     : next
 }
 
 /** The provider applies its edits anew to every request: what it left out so far must stay left out. */
 function withNative(register: Register, ids: readonly string[], metadata: MicrocompactMetadata): Register {
   const last = Math.max(-1, ...ids.map((id) => register.callPlaces.get(id) ?? -1))
-  const thoughtless = new Set(idsIn(metadata.clearedThinking))
-  const lost = [...register.thinkers].findLastIndex((id) => thoughtless.has(id))
+  const cleared = new Set(idsIn(metadata.clearedThinking))
+  const lost = [...register.thinkingResponses].findLastIndex((id) => cleared.has(id))
   const { native } = register
   return {
     ...register,
@@ -299,7 +308,7 @@ function withNative(register: Register, ids: readonly string[], metadata: Microc
       cut: Math.max(last + 1, native?.cut ?? 0),
       tokens: (native?.tokens ?? 0) + countOf(metadata.tokensSaved),
     },
-    thoughtless: lost === -1 ? register.thoughtless : lost + 1,
+    clearedThinkingCount: lost === -1 ? register.clearedThinkingCount : lost + 1,
   }
 }
 
@@ -309,10 +318,17 @@ function withoutDeletions(register: Register): Register {
     register,
     register.deletions.flatMap(({ ids }) => ids),
   )
-  let remote = Trie.empty<'cached' | 'native'>()
-  for (const [id, way] of register.remote) if (way === 'native') remote = remote.set(id, way)
-  const { active, fresh } = register
-  return { ...register, remote, deletions: [], active: plus(active, back), fresh: plus(fresh, back) }
+  let removedByProvider = Trie.empty<'cached' | 'native'>()
+  for (const [id, way] of register.removedByProvider)
+    if (way === 'native') removedByProvider = removedByProvider.set(id, way)
+  const { clearable, clearableSinceLast } = register
+  return {
+    ...register,
+    removedByProvider,
+    deletions: [],
+    clearable: plus(clearable, back),
+    clearableSinceLast: plus(clearableSinceLast, back),
+  }
 }
 
 function sumOf(register: Register, ids: readonly string[]): ResultTally {

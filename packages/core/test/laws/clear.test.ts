@@ -257,14 +257,43 @@ function withoutThinking(message: { readonly content: unknown } | undefined): un
 
 /** Everything in a register that is not private to a class. */
 function told(register: Register): unknown {
-  const { calls, results, responses, memories, thinkers, supersession, remote, newestRead, pointedAtBy } =
-    register
-  const { active, fresh, deletions, native, thoughtless, asking, askedFrom, answeredAt, promptAt } = register
+  const {
+    calls,
+    results,
+    responses,
+    memories,
+    thinkingResponses,
+    supersession,
+    removedByProvider,
+    newestReadByPath,
+    referringCalls,
+  } = register
+  const {
+    clearable,
+    clearableSinceLast,
+    deletions,
+    native,
+    clearedThinkingCount,
+    openResponses,
+    firstOpenCall,
+    lastResponsePlace,
+    lastPromptPlace,
+  } = register
   const sorted = (entries: Iterable<readonly [string, unknown]>) =>
     [...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))
   return [
-    [calls, results, responses, memories, thinkers].map((list) => [...(list as Iterable<unknown>)]),
-    [supersession.superseded, remote, newestRead, pointedAtBy].map((map) => sorted(map)),
-    { active, fresh, deletions, native, thoughtless, asking, askedFrom, answeredAt, promptAt },
+    [calls, results, responses, memories, thinkingResponses].map((list) => [...(list as Iterable<unknown>)]),
+    [supersession.superseded, removedByProvider, newestReadByPath, referringCalls].map((map) => sorted(map)),
+    {
+      clearable,
+      clearableSinceLast,
+      deletions,
+      native,
+      clearedThinkingCount,
+      openResponses,
+      firstOpenCall,
+      lastResponsePlace,
+      lastPromptPlace,
+    },
   ]
 }

@@ -129,7 +129,7 @@ function joined(session: Session, record: ConversationRecord, line: number): Ses
   const index = session.records.length
   const found = findParent(session, record, line)
   const tree = indexed(placed(withDamage(session, found.damage), record, found.parent), record, index)
-  const next = {
+  const next: Session = {
     ...tree,
     tip: index,
     prompt: isPrompt(record) ? index : session.prompt,

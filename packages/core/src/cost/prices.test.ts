@@ -55,7 +55,7 @@ describe('the price of a call', () => {
     expect(money.assumed).toEqual(['cache writes without a lifetime are counted as 5-minute writes'])
   })
 
-  it('counts what a breakdown leaves over as 5-minute writes', () => {
+  it('counts cache writes without a lifetime as 5-minute writes', () => {
     const writes = {
       cache_creation_input_tokens: 100_000,
       cache_creation: { ephemeral_1h_input_tokens: 60_000 },
@@ -65,12 +65,12 @@ describe('the price of a call', () => {
     expect(money.assumed).toHaveLength(1)
   })
 
-  it('costs nothing where nothing was used', () => {
+  it('is 0 if nothing was used', () => {
     expect(priceOf({ input_tokens: 0, output_tokens: 0 }, flat)).toEqual(NO_MONEY)
   })
 })
 
-describe('price steps', () => {
+describe('price tiers', () => {
   it.each([
     ['at the step', { input_tokens: 40_000, cache_read_input_tokens: 60_000 }, [0.4, 0.06, 0, 0, 0.05]],
     [
@@ -84,7 +84,7 @@ describe('price steps', () => {
     expect(cents(priceOf({ output_tokens: 1_000, ...prompt }, stepped))).toEqual(expected.map(round))
   })
 
-  it('takes the highest step that the prompt is over, in whatever order they are listed', () => {
+  it('uses the highest tier that the prompt exceeds, in any order of the list', () => {
     const tier = (above: number, rate: number) => ({ ...flat, above, input: rate })
     const prices = { ...flat, tiers: [tier(200, 30), tier(100, 10), tier(400, 40)] }
     expect([100, 101, 201, 400, 401].map((tokens) => ratesFor(prices, tokens).input)).toEqual([
@@ -102,7 +102,7 @@ describe('iterations', () => {
     expect(priceOf(usage, flat).total).toBeCloseTo(0.6 + 0.1 + 0.04 + 0.02, 12)
   })
 
-  it('are priced each at the step of its own prompt', () => {
+  it('are each priced at the tier of their own prompt', () => {
     const usage = { input_tokens: 0, output_tokens: 0, iterations: [compaction, message] }
     const high = (150_000 * 0.5 + 5_000 * 2.5) / 1e6
     const low = (10_000 * 0.1 + 1_000 * 0.5) / 1e6
@@ -157,7 +157,7 @@ describe('what is not known', () => {
     })
   })
 
-  it('does no harm where the class was not used', () => {
+  it('does not matter if the class was not used', () => {
     expect(priceOf({ input_tokens: 1_000_000, output_tokens: 0 }, unsure)).toMatchObject({
       total: 4,
       missing: [],
@@ -187,7 +187,7 @@ describe('what changes every rate', () => {
     expect(money.assumed).toEqual([])
   })
 
-  it('is priced as standard where the value is not listed, and said', () => {
+  it('is priced as standard if the value is not listed, and says so', () => {
     const money = priceOf({ ...usage, service_tier: 'priority', speed: 'constructor' }, prices)
     expect(money).toMatchObject({
       total: 4,
@@ -195,11 +195,11 @@ describe('what changes every rate', () => {
     })
   })
 
-  it('is unknown where the factor is', () => {
+  it('is unknown if the factor is', () => {
     expect(priceOf({ ...usage, speed: 'slow' }, prices)).toMatchObject({ total: null, missing: ['input'] })
   })
 
-  it('adds what is charged by the request', () => {
+  it('adds fees per request', () => {
     const searched = { ...usage, server_tool_use: { web_search_requests: 3, web_fetch_requests: 9 } }
     expect(priceOf(searched, prices)).toMatchObject({ total: 4.03, fees: 0.03 })
     expect(priceOf({ ...usage, server_tool_use: { oracle_requests: 1 } }, prices)).toMatchObject({
@@ -231,7 +231,7 @@ describe('without a cache', () => {
     expect(priceUncached(usage, stepped, () => null)).toMatchObject({ total: null, missing: ['input'] })
   })
 
-  it('what was not cached costs the same, to the last bit, whatever else is true of the call', () => {
+  it('a call without cached tokens costs exactly the same', () => {
     const tokens = fc.nat({ max: 3_000_000 })
     const speed = fc.constantFrom('fast', 'slow', null)
     fc.assert(
@@ -242,13 +242,13 @@ describe('without a cache', () => {
     )
   })
 
-  it('no lifetime of a write has to be assumed', () => {
+  it('no lifetime of cache writes is assumed', () => {
     const usage = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 1_000 }
     expect(priceUncached(usage, flat).assumed).toEqual([])
   })
 })
 
-it('figures without end cost nothing', () => {
+it('infinite figures cost nothing', () => {
   const endless = Number('1e999')
   const usage = { input_tokens: endless, output_tokens: 0, server_tool_use: { web_search_requests: endless } }
   const prices = { ...flat, fees: { web_search_requests: 0.01 } }
@@ -279,7 +279,7 @@ describe('sums', () => {
     )
   })
 
-  it('say a thing once', () => {
+  it('list an assumption once', () => {
     const money = priceOf({ input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 1 }, flat)
     expect(addMoney(money, money).assumed).toHaveLength(1)
   })

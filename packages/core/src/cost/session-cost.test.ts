@@ -33,20 +33,20 @@ function totalsOf(records: readonly SessionRecord[]) {
 const M = 1_000_000
 const IN = { input_tokens: M, output_tokens: 0 }
 
-describe('the money of a session', () => {
-  it('counts a response of several records once, as its last tells it', () => {
+describe('the cost of a session', () => {
+  it('counts a response of several records once, with the usage of the last', () => {
     const growing = [1, 5, 100_000].map((output_tokens) => answer('m1', { input_tokens: M, output_tokens }))
     const { calls, spent, tokens } = totalsOf([...growing.slice(0, 2), answer('m2', IN), ...growing.slice(2)])
     expect([calls, spent.total, tokens.output]).toEqual([2, 25, 100_000])
   })
 
-  it('tells what the cache saved', () => {
+  it('reports what the cache saved', () => {
     const read = { input_tokens: 0, cache_read_input_tokens: M, output_tokens: M }
     const { savedByCache, spent } = totalsOf([answer('m1', read)])
     expect([savedByCache, spent.total]).toEqual([{ total: 9, known: 9 }, 51])
   })
 
-  it('adds up breaks, own acts and summaries apart', () => {
+  it('adds up cache breaks, own rewrites and summaries separately', () => {
     const totals = totalsOf([
       answer('m1', IN),
       loss('break', 5_000, 2),
@@ -65,7 +65,7 @@ describe('the money of a session', () => {
     })
   })
 
-  it('says what it cannot price, and goes on with what it can', () => {
+  it('names what it cannot price, and prices the rest', () => {
     const totals = totalsOf([answer('m1', IN), answer('m2', IN, 'new'), answer('m3'), loss('break', 1, null)])
     expect(totals).toMatchObject({ calls: 3, unpricedCalls: 2, lostToBreaks: { total: null, known: 0 } })
     expect(totals.spent).toMatchObject({
@@ -76,13 +76,13 @@ describe('the money of a session', () => {
     expect(totals.savedByCache).toEqual({ total: null, known: 0 })
   })
 
-  it('counts side agents, and no error that the engine wrote', () => {
+  it('counts subagents, but not errors written by the engine', () => {
     const synthetic = answer('m2', IN, '<synthetic>', { isApiErrorMessage: true })
     const { calls, spent } = totalsOf([answer('m1', IN, 'known', { isSidechain: true }), synthetic])
     expect([calls, spent.total]).toEqual([1, 10])
   })
 
-  it('leaves alone what is no figure', () => {
+  it('ignores values that are not figures', () => {
     const bad = [
       line({ type: 'system', subtype: 'model_call', modelCall: { id: 7 } }),
       line({ type: 'system', subtype: 'model_call', modelCall: null }),
@@ -93,7 +93,7 @@ describe('the money of a session', () => {
     expect([calls, breaks, tokensLostToBreaks, lostToBreaks]).toEqual([0, 1, 0, { total: null, known: 0 }])
   })
 
-  it('is the same taken in at once or record by record, and begins anew on another log', () => {
+  it('is the same computed at once or record by record, and starts over on another log', () => {
     const records = Array.from({ length: 40 }, (_, at) => answer(`m${at >> 1}`, { ...IN, output_tokens: at }))
     let list = List.of<SessionRecord>()
     let money = noMoney()
@@ -107,7 +107,7 @@ describe('the money of a session', () => {
     expect(moneyTotals(other)).toEqual(totalsOf([answer('x', IN)]))
   })
 
-  it('does not count a call again that comes back long after', () => {
+  it('does not count a call twice if it occurs again much later', () => {
     const many = Array.from({ length: 20 }, (_, at) => answer(`m${at}`, IN))
     expect(totalsOf([...many, answer('m0', IN)]).calls).toBe(20)
   })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { alone, foreign, found, HEADER, part, read, textOf } from '../../test/log-lines.ts'
-import { type Counted, closeBatch, gather, gatheringFrom, stampProblem } from './batch.ts'
+import { type Counted, closeBatch, type Gathering, gather, gatheringFrom, stampProblem } from './batch.ts'
 import type { SessionRecord } from './record.ts'
 
 function partBatch(seq: number, index: number, of: number): SessionRecord {
@@ -9,27 +9,27 @@ function partBatch(seq: number, index: number, of: number): SessionRecord {
 }
 
 describe('gather', () => {
-  it('holds the parts back until the last one is there, then gives them all', () => {
+  it('returns the records of a batch only when its last one is read', () => {
     const gathering = gatheringFrom(0)
     const parts = [partBatch(1, 0, 3), partBatch(2, 1, 3), partBatch(3, 2, 3)]
     const counted = parts.map((record, index): Counted => ({ record, line: index + 5, position: index + 1 }))
     expect(counted.map(({ record, line }) => gather(gathering, record, line))).toEqual([[], [], counted])
-    expect(gathering).toEqual({ damage: [], position: 3, open: null })
+    expect(gathering).toEqual<Gathering>({ damage: [], position: 3, open: null })
   })
 
-  it('takes a batch of one for what it is', () => {
+  it('returns a batch of one record at once', () => {
     expect(gather(gatheringFrom(0), partBatch(1, 0, 1), 1)).toEqual([
       { record: partBatch(1, 0, 1), line: 1, position: 1 },
     ])
   })
 
-  it('sets an incomplete batch aside when told that no more will come', () => {
+  it('sets an incomplete batch aside when the log ends', () => {
     const gathering = gatheringFrom(0)
     gather(gathering, partBatch(1, 0, 3), 5)
     closeBatch(gathering)
     closeBatch(gathering)
     const why = '1 of the 3 records appended together are there; none of them counts'
-    expect(gathering).toEqual({
+    expect(gathering).toEqual<Gathering>({
       damage: [{ kind: 'incomplete-batch', line: 5, why }],
       position: 0,
       open: null,
@@ -168,7 +168,7 @@ describe('a log', () => {
 
 const batchSizes = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 5 })
 
-describe('a log in which any line was said again, anywhere behind itself', () => {
+describe('a log in which any line is repeated anywhere after itself', () => {
   it.each([
     ['a line of its own', null],
     ['a line of another tool', foreign('foreign')],

@@ -3,7 +3,7 @@ import { TidemarkError } from '../errors.ts'
 import { isHeader, LOG_VERSION, newHeader, type Upcast, upcastLine, versionOf } from './decode-record.ts'
 import { createLineReader } from './log-reader.ts'
 
-// An invented history: version 1 called the uuid `key`, version 2 called it `name`.
+// Invented format versions: version 1 called the uuid `key`, version 2 called it `name`.
 const upcasts: readonly Upcast[] = [
   ({ key, ...line }) => ({ ...line, name: key }),
   ({ name, ...line }) => ({ ...line, uuid: name }),
@@ -21,7 +21,7 @@ function read(lines: readonly string[]): readonly (string | undefined)[] {
 }
 
 describe('a header', () => {
-  it('of a new log names the present version', () => {
+  it('of a new log has the current version', () => {
     expect(newHeader('fix-login', '2026-01-01T00:00:00.000Z')).toEqual({
       type: 'tidemark',
       format: 'tidemark-session',
@@ -31,7 +31,7 @@ describe('a header', () => {
     })
   })
 
-  it('is known by its type', () => {
+  it('is recognized by its type', () => {
     expect([isHeader({ type: 'tidemark' }), isHeader({ type: 'user' }), isHeader({})]).toEqual([
       true,
       false,
@@ -50,7 +50,7 @@ describe('a header', () => {
     expect(versionOf(line)).toBe(version)
   })
 
-  it('of a newer version is refused with both versions and what to do', () => {
+  it('of a newer version is refused; the error names both versions and what to do', () => {
     const newer = { format: 'tidemark-session', version: LOG_VERSION + 1 }
     expect(() => versionOf(newer)).toThrow(
       new TidemarkError(
@@ -71,16 +71,16 @@ describe('an older version', () => {
     expect(upcastLine(line, version, upcasts)).toEqual({ type: 'note', uuid: 'a' })
   })
 
-  it('is brought up to date as its lines are read', () => {
+  it('is upcast line by line as it is read', () => {
     expect(read([header(1), '{"type":"note","key":"a"}'])).toEqual(['a'])
   })
 
-  it('holds up to the next header, which a writer of a newer version puts in front of its own lines', () => {
+  it('applies up to the next header, which a newer writer puts before its own lines', () => {
     const lines = [header(1), '{"type":"note","key":"a"}', header(3), '{"type":"note","uuid":"b"}']
     expect(read(lines)).toEqual(['a', 'b'])
   })
 
-  it('that an upcast cannot make sense of is damage, not a crash', () => {
+  it('that an upcast cannot read is damage, not a crash', () => {
     const reader = createLineReader({ upcasts: [() => ({ type: 7 })] })
     reader.take(header(1))
     expect(reader.take('{"type":"note"}')).toEqual([])

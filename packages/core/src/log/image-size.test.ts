@@ -52,7 +52,7 @@ describe('imageSize', () => {
     expect(imageSize(base64)).toEqual(size)
   })
 
-  it('ends on anything', () => {
+  it('terminates on any input', () => {
     const heads = fc.constantFrom(
       [0xff, 0xd8],
       [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10],

@@ -23,12 +23,12 @@ describe('isTooDeep', () => {
     expect([isTooDeep(lists(levels)), isTooDeep(objects(levels))]).toEqual([expected, expected])
   })
 
-  it('counts levels, not values', () => {
+  it('counts levels of nesting, not values', () => {
     expect(isTooDeep(Array.from({ length: 5_000 }, () => ({ a: [1] })))).toBe(false)
     expect([isTooDeep(null), isTooDeep('text'), isTooDeep(undefined)]).toEqual([false, false, false])
   })
 
-  it('of a value that holds itself is true', () => {
+  it('is true for a value that contains itself', () => {
     expect(isTooDeep(cycle)).toBe(true)
   })
 })
@@ -53,12 +53,12 @@ describe('firstNonJson', () => {
     expect(firstNonJson(value)).toBe(expected)
   })
 
-  it('names a place in what is nested too deeply, however deep it goes on', () => {
+  it('returns a path in a value nested too deeply, however deep it is', () => {
     for (const levels of [MAX_DEPTH + 1, 20_000])
       expect(firstNonJson(lists(levels))).toBe(Array.from({ length: MAX_DEPTH }, () => '0').join('.'))
   })
 
-  it('passes what a JSON round trip leaves as it is, and all of it', () => {
+  it('accepts exactly the values that a JSON round trip does not change', () => {
     fc.assert(
       fc.property(fc.anything({ withSparseArray: true, withNullPrototype: true }), (value) => {
         if (firstNonJson(value) === null)
@@ -74,7 +74,7 @@ describe('firstNonJson', () => {
   })
 })
 
-/** -0 is the one thing that passes and that JSON changes. */
+/** -0 is the only accepted value that JSON changes. */
 function withoutMinus(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutMinus)
   if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? 0 : value
@@ -92,13 +92,13 @@ describe('jsonBytes', () => {
     expect(jsonBytes(value)).toBe(bytes)
   })
 
-  it('says null where there is no JSON', () => {
+  it('is null for a value without JSON', () => {
     const cycle: Record<string, unknown> = {}
     cycle.self = cycle
     expect([cycle, 1n, { deep: [2n] }].map(jsonBytes)).toEqual([null, null, null])
   })
 
-  it('counts what is left out as the null that stands for it in a list', () => {
+  it('counts undefined as null', () => {
     expect(jsonBytes(undefined)).toBe(4)
   })
 })
@@ -117,13 +117,13 @@ describe('rawBlocksIn', () => {
     expect(rawBlocksIn(line(`{"type":"text","text":"a, ]}"},${text}`))).toEqual([{ index: 1, text }])
   })
 
-  it('leaves alone what survives, whatever its white space and escapes', () => {
+  it('ignores blocks that survive, whatever their white space and escapes', () => {
     expect(
       rawBlocksIn(line('{ "type" : "text", "text":"\\u0041\\/ \\"[{" } , {"type":"b","n":[1,-2.5,null]}')),
     ).toEqual([])
   })
 
-  it('finds no blocks where there are none', () => {
+  it('finds nothing in a line without blocks', () => {
     expect([
       rawBlocksIn('{"type":"user","message":{"content":"text"}}'),
       rawBlocksIn('{}'),
@@ -135,7 +135,7 @@ describe('rawBlocksIn', () => {
     fc.assert(fc.property(fc.json(), (text) => survives(JSON.stringify(JSON.parse(text)))))
   })
 
-  it('gives each block back from its text', () => {
+  it('returns the text of each block', () => {
     fc.assert(
       fc.property(fc.array(fc.json({ noUnicodeString: false })), (values) => {
         const blocks = values.map((value) => `{"type":"t","1":2,"v":${value},"0":1.50}`)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { alone, found, HEADER, part, type Read, read, textOf } from '../../test/log-lines.ts'
 import { createLineReader } from './log-reader.ts'
 
-/** As deep as a line may not be: stringify cannot spell it either. */
+/** Nested deeper than a line may be. */
 function deep(type: string): string {
   return `{"type":"${type}","uuid":"u","message":{"role":"user","content":[]},"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
 }
@@ -191,7 +191,7 @@ describe('a log', () => {
     expect(found(read(lines, rest))).toEqual(expected)
   })
 
-  it('says in words what was set aside', () => {
+  it('describes what was set aside', () => {
     const lines = [HEADER, part(1, 'b', [0, 3]), 'x\0', 'x', '[]', alone(4)]
     expect(read(lines, '{').damage.map(({ why }) => why)).toEqual([
       'the line has NUL bytes, as a page lost in a crash leaves; what stands before them is set aside',
@@ -224,7 +224,7 @@ describe('a log', () => {
     ])
   })
 
-  it('tells when something of a line was left out', () => {
+  it('reports when part of a line was left out', () => {
     const message = { id: 'm', role: 'assistant', model: 'x', content: [], usage: { input_tokens: 'many' } }
     const { uuids, damage } = read([JSON.stringify({ type: 'assistant', uuid: 'a', message })])
     expect(uuids).toEqual(['a'])
@@ -262,14 +262,14 @@ function readText(text: string): Read {
 
 const batchSizes = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 5 })
 
-/** Lengths of the text that end with a whole batch (or the header), their last newline there or not. */
+/** Lengths at which the text ends with a complete batch or the header, with or without the last newline. */
 function wholeLengths(sizes: readonly number[]): readonly number[] {
   const ends = sizes.map((_, count) => textOf(sizes.slice(0, count)).length)
   return [0, ...[...ends, textOf(sizes).length].flatMap((end) => [end - 1, end])]
 }
 
 describe('a log cut at any byte', () => {
-  it('reads as a prefix of whole batches, and says so exactly when something is left over', () => {
+  it('reads as a prefix of complete batches, and reports damage exactly when something is left over', () => {
     fc.assert(
       fc.property(batchSizes, fc.nat(), (sizes, at) => {
         const text = textOf(sizes)
@@ -283,7 +283,7 @@ describe('a log cut at any byte', () => {
     )
   })
 
-  it('goes on from there: everything appended later counts', () => {
+  it('can be continued: everything appended later counts', () => {
     fc.assert(
       fc.property(batchSizes, fc.nat(), (sizes, at) => {
         const text = textOf(sizes)

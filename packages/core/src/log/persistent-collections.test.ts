@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { List, Trie } from './persistent-collections.ts'
 
 describe('List', () => {
-  it('leaves the shorter list as it was', () => {
+  it('does not change the shorter list', () => {
     const two = List.of(['a', 'b'])
     const three = two.push('c')
     expect([...two]).toEqual(['a', 'b'])
@@ -17,7 +17,7 @@ describe('List', () => {
     ])
   })
 
-  it('parts two successors of one list', () => {
+  it('keeps two lists made from one apart', () => {
     const root = List.of(['a'])
     const left = root.push('left')
     const right = root.push('right')
@@ -29,7 +29,7 @@ describe('List', () => {
     expect([root.extends(right), left.extends(right)]).toEqual([false, false])
   })
 
-  it('knows its forebears through copies, and no further than it shares them', () => {
+  it('extends the lists it was copied from, as far as it shares their items', () => {
     const two = List.of(['a']).push('b')
     const tried = two.push('tried').push('too')
     const real = two.push('c')
@@ -40,7 +40,7 @@ describe('List', () => {
     expect([again.extends(List.of(['a', 'b'])), List.of(['a', 'b']).extends(two)]).toEqual([false, false])
   })
 
-  it('cuts out a stretch without reaching past its own end', () => {
+  it('returns a slice without items past its own end', () => {
     const short = List.of([1, 2, 3])
     short.push(4)
     expect([short.toArray(), short.toArray(1), short.toArray(1, 9)]).toEqual([
@@ -52,18 +52,18 @@ describe('List', () => {
 })
 
 describe('Trie.add', () => {
-  it('keeps the first place of a key', () => {
+  it('keeps the first value of a key', () => {
     const map = Trie.empty<number>().add('a', 0).add('a', 5)
     expect(map.get('a')).toBe(0)
   })
 
-  it('does not show what a longer relative added', () => {
+  it('does not contain what a later map added', () => {
     const short = Trie.empty<number>().add('a', 0)
     const long = short.add('b', 1)
     expect([short.get('b'), long.get('b')]).toEqual([undefined, 1])
   })
 
-  it('parts two successors of one map', () => {
+  it('keeps two maps made from one apart', () => {
     const root = Trie.empty<number>().add('a', 0)
     const left = root.add('b', 1)
     const right = root.add('c', 1)
@@ -76,11 +76,11 @@ describe('Trie.add', () => {
   })
 })
 
-/** `costarring` and `liquid` have one FNV-1a hash. */
+/** `costarring` and `liquid` have the same FNV-1a hash. */
 const keys = fc.oneof(fc.constantFrom('a', 'b', 'costarring', 'liquid', ''), fc.string())
 
 describe('Trie', () => {
-  it('is a map, and every older one stays as it was', () => {
+  it('behaves like a Map, and no update changes an older one', () => {
     const steps = fc.array(fc.tuple(keys, fc.nat(), fc.nat(20)), { maxLength: 60 })
     fc.assert(
       fc.property(steps, (list) => {

@@ -4,7 +4,7 @@ import { createLineReader } from './log-reader.ts'
 
 const whole = [part(1, 'a', [0, 2]), part(2, 'a', [1, 2])]
 
-describe('reading on', () => {
+describe('continuing a reading', () => {
   const log = [HEADER, ...whole, foreign('x'), 'garbage', alone(4), part(5, 'c', [0, 2])]
   const more = [...log, foreign('y'), part(6, 'c', [1, 2]), alone(8)]
 
@@ -22,7 +22,7 @@ describe('reading on', () => {
     expect(reader.end().position).toBe(8)
   })
 
-  it('is possible from every place between two lines but those inside a batch', () => {
+  it('is possible between any two lines that are not inside a batch', () => {
     const places = more.map((_, count) => read(more.slice(0, count)).resume)
     expect(places).toEqual([
       null,
@@ -39,7 +39,7 @@ describe('reading on', () => {
     expect(read(log.slice(0, 4), 'x').resume).toBe(null)
   })
 
-  it('from such a place comes to what a reading of the whole log comes to', () => {
+  it('gives the same result as reading the whole log', () => {
     const all = read(more, '{')
     for (const [count, start] of more.map((_, at) => [at, read(more.slice(0, at)).resume] as const)) {
       if (start === null) continue
@@ -53,7 +53,7 @@ describe('reading on', () => {
     }
   })
 
-  it('tells on which line each record stands', () => {
+  it('gives the line number of each record', () => {
     const reader = createLineReader()
     const lines = more.map((line) => {
       reader.take(line)

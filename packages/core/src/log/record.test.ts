@@ -25,7 +25,7 @@ const base = { uuid: 'u', parentUuid: null, timestamp: 't', sessionId: 's' }
 const resultTypedText = { type: 'tool_result', tool_use_id: 'a', content: 'no' }
 const textTypedText = (given: string): object => ({ type: 'text', text: given })
 
-describe('what the person typed', () => {
+describe('the text that the user typed', () => {
   it.each<[string, object, string | null]>([
     ['a text', { content: 'go' }, 'go'],
     ['a block', { content: [textTypedText('go'), { type: 'image' }] }, 'go'],
@@ -53,12 +53,12 @@ describe('what the person typed', () => {
     )
   })
 
-  it.each([{ isMeta: true }, { isCompactSummary: true }])('nothing where %j', (flag) => {
+  it.each([{ isMeta: true }, { isCompactSummary: true }])('is null with %j', (flag) => {
     const message = { role: 'user', content: 'go' } as const
     expect(typedText({ ...base, ...flag, type: 'user', message })).toBeNull()
   })
 
-  it('nothing in a record of another kind', () => {
+  it('is null in a record of another type', () => {
     expect(typedText({ type: 'summary' })).toBeNull()
   })
 })

@@ -5,7 +5,7 @@ import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
 import { type Policy, policyFields, policyPaths, policyValue } from './policy.ts'
 import { type FieldTree, isField } from './policy-fields.ts'
 
-/** As JavaScript and JSON files give it: the types are not there to help. */
+/** Untyped, as given by JavaScript and JSON files. */
 const create = createPolicy as (overrides: unknown) => Policy
 
 function errorOf(overrides: unknown): TidemarkError {
@@ -29,12 +29,12 @@ function at(path: string, value: unknown): unknown {
 }
 
 describe('createPolicy', () => {
-  it('gives the defaults where nothing is said', () => {
+  it('returns the defaults without overrides', () => {
     expect(createPolicy()).toEqual(DEFAULT_POLICY)
     expect(createPolicy({ clear: { idle: { keep: undefined } }, notes: undefined })).toEqual(DEFAULT_POLICY)
   })
 
-  it('has every figure of the tiers, the ladder and the cache', () => {
+  it('has every default of the tiers, the thresholds and the cache', () => {
     expect({
       ladder: DEFAULT_POLICY.ladder,
       idle: DEFAULT_POLICY.clear.idle,
@@ -67,7 +67,7 @@ describe('createPolicy', () => {
     })
   })
 
-  it('lays what is given over the defaults, a list whole', () => {
+  it('applies overrides to the defaults; a list replaces the default list', () => {
     const policy = createPolicy({ clear: { tools: ['Read', 'Search'], budget: { keep: 4 } } })
     expect(policy).toEqual({
       ...DEFAULT_POLICY,
@@ -79,7 +79,7 @@ describe('createPolicy', () => {
     })
   })
 
-  it('is frozen to the bottom and keeps no list of the caller', () => {
+  it('is deeply frozen and keeps no list of the caller', () => {
     const tools = ['Read']
     const policy = createPolicy({ clear: { tools } })
     tools.push('Bash')
@@ -92,7 +92,7 @@ describe('createPolicy', () => {
     expect(Object.isFrozen(policy)).toBe(true)
   })
 
-  it('takes its own result, before and after a JSON round trip', () => {
+  it('accepts its own result, before and after a JSON round trip', () => {
     const policy = createPolicy({ cache: { ttl: '5m' }, clear: { idle: { afterMinutes: 5 } } })
     expect(createPolicy(policy)).toEqual(policy)
     expect(create(JSON.parse(JSON.stringify(policy)))).toEqual(policy)
@@ -154,7 +154,7 @@ describe('a wrong field', () => {
     expect(problemsOf(overrides)).toEqual([message])
   })
 
-  it('is refused at the top too', () => {
+  it('is refused at the top level too', () => {
     const groups =
       'switches, window, ladder, shares, estimate, request, clear, compact, rehydrate, ledger, spill, history, notes, memoryFiles, cache, turn'
     expect(problemsOf(null)).toEqual([
@@ -162,7 +162,7 @@ describe('a wrong field', () => {
     ])
   })
 
-  it('is told with all others, in one error', () => {
+  it('is reported with all others in one error', () => {
     const overrides = { clear: { idle: { keep: -1 } }, notes: { toolCalls: 'x' }, cache: { tll: '5m' } }
     expect(errorOf(overrides)).toMatchObject({
       code: 'bad-policy',
@@ -310,13 +310,13 @@ describe('fields that contradict each other', () => {
     expect(() => create(overrides)).not.toThrow()
   })
 
-  it('leave the smallest window unasked while the ladder is unsound', () => {
+  it('do not check the smallest window while the thresholds are invalid', () => {
     expect(problemsOf({ ladder: { blocking: { tokens: 13_000 } }, window: { givenTokens: 1 } })).toEqual([
       'ladder.blocking.tokens: got 13000, allowed is less than ladder.autoCompact.tokens, which is 13000',
     ])
   })
 
-  it('are not tried where one of them is wrong already', () => {
+  it('are not checked if one of them is already invalid', () => {
     expect(problemsOf({ clear: { cached: { keep: 40, fireAt: 'x' } } })).toEqual([
       'clear.cached.fireAt: got "x", allowed is a whole number of 1 or more',
     ])
@@ -337,7 +337,7 @@ describe('every field', () => {
     return { path, node }
   })
 
-  it.each(leaves)('$path refuses what it cannot hold, and says where', ({ path, node }) => {
+  it.each(leaves)('$path refuses an invalid value and names the field', ({ path, node }) => {
     expect(node.check.accepts(node.fallback)).toBe(true)
     for (const value of [Number.NaN, {}, () => 1, Symbol('x'), 10n, [1], -5, Number.POSITIVE_INFINITY]) {
       expect(problemsOf(at(path, value))).toHaveLength(1)
@@ -345,7 +345,7 @@ describe('every field', () => {
     }
   })
 
-  it('is either wrong in a clear way or in the policy: never a crash, never ignored', () => {
+  it('is either reported or in the policy: never a crash, never ignored', () => {
     const anyPath = fc.constantFrom(...policyPaths)
     fc.assert(
       fc.property(anyPath, fc.anything(), (path, value) => {

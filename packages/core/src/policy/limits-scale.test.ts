@@ -21,7 +21,7 @@ function refusal(policy: Policy, model: ModelSize): TidemarkError {
   throw new Error('expected an error')
 }
 
-describe('the worked table, with a longest answer of 64,000', () => {
+describe('the worked table, with a maximum output of 64,000', () => {
   it.each([
     // window, effective, auto-compact, warning and error, blocking, target
     [4_000, 3_000, 2_740, 2_340, 2_940, 1_370],
@@ -116,7 +116,7 @@ describe('the worked table, with a longest answer of 64,000', () => {
     ]).toEqual([ambient, messages, ledger, hookCharacters, summary, trigger, images])
   })
 
-  it('has the distances between the lines', () => {
+  it('has the distances between the thresholds', () => {
     expect(known(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 }).offsets).toEqual({
       reserve: 20_000,
       autoCompact: 13_000,
@@ -145,7 +145,7 @@ describe('the reserve', () => {
     expect([offsets.reserve, lines.effective]).toEqual([reserve, 200_000 - reserve])
   })
 
-  it('of none puts the auto-compact line at 187,000', () => {
+  it('of none puts the auto-compact threshold at 187,000', () => {
     const policy = createPolicy({ ladder: { reserve: { rule: 'none' } } })
     expect(known(policy, { window: 200_000, maxOutput: 64_000 }).lines.autoCompact).toBe(187_000)
   })
@@ -154,7 +154,7 @@ describe('the reserve', () => {
 describe('switches', () => {
   const model = { window: 200_000, maxOutput: 64_000 }
 
-  it('count the limit from effective where nothing compacts by itself', () => {
+  it('make effective the limit if automatic compaction is off', () => {
     const expected = {
       limit: 180_000,
       warning: 160_000,
@@ -196,7 +196,7 @@ describe('switches', () => {
 })
 
 describe('a window', () => {
-  it('that nobody states is a stated unknown, with unscaled budgets and no line', () => {
+  it('of unknown size has unscaled budgets and no thresholds', () => {
     const scaled = scalePolicy(DEFAULT_POLICY, { window: null, maxOutput: 8_192 })
     expect(scaled).toEqual({
       known: false,
@@ -226,7 +226,7 @@ describe('a window', () => {
     })
   })
 
-  it('may be given by the person, for models nobody knows only', () => {
+  it('can be given in the policy, for unknown models only', () => {
     const policy = createPolicy({ window: { givenTokens: 32_000, givenOutputTokens: 4_000 } })
     expect(known(policy, { window: null, maxOutput: null }).lines).toMatchObject({
       window: 32_000,
@@ -244,7 +244,7 @@ describe('a window', () => {
     expect([atMost(1_000_000), atMost(32_000)]).toEqual([167_000, 21_920])
   })
 
-  it('too small to work in is refused, with the smallest named', () => {
+  it('that is too small is refused, and the error names the smallest', () => {
     expect(refusal(DEFAULT_POLICY, { window: 2_666, maxOutput: 64_000 })).toMatchObject({
       code: 'bad-policy',
       message:
@@ -255,7 +255,7 @@ describe('a window', () => {
     expect(known(DEFAULT_POLICY, { window: 2_100, maxOutput: 100 }).lines.effective).toBe(2_000)
   })
 
-  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('of %d is no window', (window) => {
+  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('of %d is refused', (window) => {
     expect(refusal(DEFAULT_POLICY, { window, maxOutput: null })).toMatchObject({
       code: 'bad-policy',
       message: `The model's window is ${window}: expected a whole number of tokens of 1 or more, or null where it is not known.`,

@@ -1,4 +1,4 @@
-/** The properties of the ladder, over every window, longest answer, and policy that passes its checks. */
+/** Properties of the thresholds and budgets over every window, maximum output and valid policy. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
@@ -30,7 +30,7 @@ function ask(window: number, output: number | null, rest: Partial<LinesQuestion>
 const offset = (tokens: fc.Arbitrary<number>, most: number) =>
   fc.record({ tokens, maximumPercent: fc.double({ min: 0.1, max: most, noNaN: true }) })
 
-/** Ladders that `createPolicy` takes. */
+/** Ladders that `createPolicy` accepts. */
 const ladders: fc.Arbitrary<LadderPolicy> = fc
   .record({
     reserve: fc
@@ -63,10 +63,10 @@ function expectOrder(lines: Lines, autoCompactOn: boolean): void {
   expect(Object.values(lines).every((line) => Number.isSafeInteger(line) && line >= 0)).toBe(true)
 }
 
-describe('lines by default', () => {
+describe('default thresholds', () => {
   const { ladder } = DEFAULT_POLICY
 
-  it('are in order and leave room to work, in every window that is large enough', () => {
+  it('are in order and leave enough usable tokens in every window that is large enough', () => {
     fc.assert(
       fc.property(
         maxOutput,
@@ -85,7 +85,7 @@ describe('lines by default', () => {
     )
   })
 
-  it('never move back as the window grows', () => {
+  it('never fall as the window grows', () => {
     const growth = fc.oneof(fc.constant(1), fc.nat(1_000))
     fc.assert(
       fc.property(maxOutput, extra, growth, percents, (output, more, wider, percentOfEffective) => {
@@ -98,7 +98,7 @@ describe('lines by default', () => {
     )
   })
 
-  it('never move back from one token to the next, up to 220,000', () => {
+  it('never fall from one window size to the next, up to 220,000', () => {
     let last = placeLines(ladder, ask(2_667, 64_000))
     for (let window = 2_668; window <= 220_000; window += 1) {
       const next = placeLines(ladder, ask(window, 64_000))
@@ -108,7 +108,7 @@ describe('lines by default', () => {
     expect(last.autoCompact).toBe(187_000)
   })
 
-  it('take no more than their share, but for the rounding of less than a token', () => {
+  it('take no more than their share, apart from rounding by less than a token', () => {
     fc.assert(
       fc.property(maxOutput, extra, (output, more) => {
         const window = smallestWindow(ladder, output) + more
@@ -122,7 +122,7 @@ describe('lines by default', () => {
   })
 })
 
-describe('lines of any policy', () => {
+describe('thresholds of any policy', () => {
   it('are in order in every window that is large enough', () => {
     fc.assert(
       fc.property(ladders, maxOutput, extra, fc.boolean(), (ladder, output, more, autoCompactOn) => {
@@ -151,7 +151,7 @@ describe('smallestWindow', () => {
     expect(smallestWindow(DEFAULT_POLICY.ladder, output)).toBe(smallest)
   })
 
-  it('ends even for a ladder that no check has seen', () => {
+  it('terminates even for an unchecked policy', () => {
     const ladder = { ...DEFAULT_POLICY.ladder, blocking: { tokens: 0, maximumPercent: 0 } }
     expect(smallestWindow(ladder, null)).toBeGreaterThan(2 ** 40)
   })
@@ -173,7 +173,7 @@ function expectNoLower(before: Lines, after: Lines): void {
   expect(notLower(before, after)).toBe(true)
 }
 
-// The worked figures are in scale.test.ts; here, what holds for every window and policy.
+// The worked figures are in limits-scale.test.ts.
 
 const windows = fc.oneof(
   fc.integer({ min: 2_667, max: 300_000 }),
@@ -223,7 +223,7 @@ describe('budgets', () => {
     )
   })
 
-  it('keep the low-water mark below the warning line and all content within the target', () => {
+  it('keep the clearing target below the warning threshold and all content within the compaction target', () => {
     fc.assert(
       fc.property(policies, windows, maxOutputBudgets, (policy, window, output) => {
         const { lines, budgets } = known(policy, window, output)
@@ -238,12 +238,12 @@ describe('budgets', () => {
     )
   })
 
-  it('never exceed what the policy says', () => {
+  it('never exceed the policy', () => {
     const policy = createPolicy({ rehydrate: { files: { totalTokens: 3_000 } } })
     expect(known(policy, 1_000_000, 64_000).budgets.files).toEqual({ each: 3_000, total: 3_000 })
   })
 
-  it('follow an auto-compact line that was drawn low', () => {
+  it('follow a low auto-compact threshold', () => {
     const policy = createPolicy({ ladder: { autoCompact: { percentOfEffective: 10 } } })
     const { lines, budgets } = known(policy, 200_000, 64_000)
     expect([lines.autoCompact, lines.warning, lines.target]).toEqual([18_000, 9_000, 9_000])

@@ -21,7 +21,7 @@ describe('nearest', () => {
     expect(nearest(given, known)).toBe(expected)
   })
 
-  it('has nothing to offer where nothing is known', () => {
+  it('finds nothing if nothing is known', () => {
     expect(nearest('keep', [])).toBe(null)
   })
 })

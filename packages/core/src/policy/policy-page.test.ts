@@ -1,4 +1,4 @@
-/** docs/policy.md says what the code does: every field with its default, the worked table, the variables. */
+/** docs/policy.md matches the code: every field with its default, the worked table, the variables. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
@@ -57,7 +57,7 @@ describe('docs/policy.md', () => {
       expect(cells.map((cell) => Number(cell.replaceAll(',', '')))).toEqual(row(cells[0] ?? ''))
   })
 
-  it('has every variable, and its example of a problem is what people see', () => {
+  it('has every variable, and its example of a problem is the real message', () => {
     const variables = page.match(/`[A-Z][A-Z0-9]*(_[A-Z0-9]+)+`/g) ?? []
     const environment = Object.fromEntries(variables.map((name) => [name.slice(1, -1), '?']))
     expect(

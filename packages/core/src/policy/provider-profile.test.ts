@@ -15,7 +15,7 @@ function problemsOf(overrides: unknown): unknown {
 }
 
 describe('createProfile', () => {
-  it('lays what is given over the strict profile and leaves the rest', () => {
+  it('applies overrides to the strict profile and keeps the rest', () => {
     const profile = createProfile({ name: 'mine', window: 200_000, roles: { prefill: 'allowed' }, betas: [] })
     expect(profile).toEqual({
       ...strictProfile,
@@ -82,7 +82,7 @@ describe('createProfile', () => {
     expect(problemsOf(overrides)).toEqual(paths)
   })
 
-  it('takes a refusal of one field of a block, and lists of its own', () => {
+  it('accepts a refusal of one field of a block, and its own lists', () => {
     const refusedBlocks = [{ role: 'user', type: 'text', field: 'citations' }] as const
     const betas = [{ where: 'message-field', name: 'clear_at', betas: ['b-1', 'b-2'] }] as const
     expect(createProfile({ refusedBlocks, betas })).toEqual({ ...strictProfile, refusedBlocks, betas })

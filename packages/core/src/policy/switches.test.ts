@@ -26,7 +26,7 @@ describe('a switch', () => {
     }
   })
 
-  it('with another word in it is reported and ignored', () => {
+  it('with any other value is reported and ignored', () => {
     expect(readSwitches({ DISABLE_COMPACT: 'y', PATH: '/bin' })).toEqual({
       switches: NO_SWITCHES,
       notices: [
@@ -70,7 +70,7 @@ describe('the percentage', () => {
     },
   )
 
-  it('is taken from our own name first, unless that holds nonsense', () => {
+  it('is read from our own variable first, unless its value is invalid', () => {
     const both = (own: string) =>
       readSwitches({ TIDEMARK_AUTOCOMPACT_PCT: own, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: '60' })
     expect(both('70')).toEqual({ switches: { set: [], autoCompactPercent: 70 }, notices: [] })
@@ -87,7 +87,7 @@ const set = (...names: readonly string[]): Switches =>
   readSwitches(Object.fromEntries(names.map((name) => [name, '1']))).switches
 
 describe('mechanismStates', () => {
-  it('has everything on by default', () => {
+  it('are all on by default', () => {
     expect(mechanismStates(DEFAULT_POLICY, NO_SWITCHES)).toEqual(allOn)
   })
 
@@ -118,7 +118,7 @@ describe('mechanismStates', () => {
     expect(mechanismStates(createPolicy(overrides), NO_SWITCHES)).toEqual({ ...allOn, ...changed })
   })
 
-  it('names the widest variable first, and variables before settings', () => {
+  it('name the broadest variable first, and variables before settings', () => {
     const policy = createPolicy({ switches: { autoCompactEnabled: false, compactEnabled: false } })
     const auto = (switches: Switches) => mechanismStates(policy, switches).auto
     expect(auto(set('DISABLE_AUTO_COMPACT', 'DISABLE_COMPACT'))).toEqual(off('DISABLE_COMPACT'))

@@ -22,7 +22,7 @@ function after(observations: readonly Observation[], from: Calibration = START):
 const times = (count: number, observation: Observation): readonly Observation[] =>
   Array.from({ length: count }, () => observation)
 
-describe('before anything is learnt', () => {
+describe('before the first observation', () => {
   it.each([
     [0, 0, 0],
     [1, 1, 2],
@@ -36,13 +36,13 @@ describe('before anything is learnt', () => {
     expect(growthOf(START, tokens, policy)).toEqual({ expected, high })
   })
 
-  it('starts where it is told to', () => {
+  it('starts with the given values', () => {
     const start = startCalibration({ scale: 1.5, offset: -20, weight: 1 })
     expect(sizeOf(start, 100, policy)).toEqual({ expected: 150, high: 200 })
     expect(growthOf(start, 100, policy)).toEqual({ expected: 130, high: 174 })
   })
 
-  it('never says that a call which adds something adds nothing', () => {
+  it('never estimates 0 for a call that adds something', () => {
     const start = startCalibration({ scale: 1, offset: -20, weight: 1 })
     expect(growthOf(start, 5, policy)).toEqual({ expected: 1, high: 2 })
     expect(growthOf(start, 0, policy)).toEqual({ expected: 0, high: 0 })
@@ -65,14 +65,14 @@ describe('learning', () => {
       expect(Math.abs(growthOf(learnt, size, policy).expected / size - 1.5)).toBeLessThan(0.05)
   })
 
-  it('finds what every call costs beside its size', () => {
+  it('finds the fixed cost of every call', () => {
     const learnt = told((estimated) => estimated + 25)
     expect(learnt.offset).toBeGreaterThan(5)
     expect(Math.abs(growthOf(learnt, 1_000, policy).expected - 1_025)).toBeLessThan(10)
     expect(sizeOf(learnt, 1_000, policy).expected).toBeLessThan(growthOf(learnt, 1_000, policy).expected)
   })
 
-  it('is not thrown by one call with much that the log does not show', () => {
+  it('is not thrown off by one call with much that the log does not show', () => {
     const steady = times(50, { estimated: 500, reported: 500 })
     const learnt = after([...steady, { estimated: 500, reported: 20_000 }])
     expect(growthOf(learnt, 500, policy).expected - 500).toBeLessThan(20)
@@ -116,7 +116,7 @@ describe('learning', () => {
     )
   })
 
-  it('says 0 of what is less than nothing', () => {
+  it('is 0 for a negative size', () => {
     expect(sizeOf(START, -5, policy)).toEqual({ expected: 0, high: 0 })
   })
 
@@ -130,7 +130,7 @@ describe('learning', () => {
     expect(observe(START, observation)).toBe(START)
   })
 
-  it('leaves the state it was given as it was', () => {
+  it('does not change the given state', () => {
     const before = { ...START }
     observe(START, { estimated: 10, reported: 20 })
     expect(START).toEqual(before)
@@ -138,7 +138,7 @@ describe('learning', () => {
 })
 
 describe('the margin of the high figure', () => {
-  it('narrows as good observations come in, and not beyond its limit', () => {
+  it('narrows with good observations, but not beyond its limit', () => {
     const steps = Array.from({ length: 400 }, (_, count) =>
       highFactor(after(times(count, { estimated: 1_000, reported: 1_000 })), policy),
     )
@@ -147,17 +147,17 @@ describe('the margin of the high figure', () => {
     expect(steps.at(-1)).toBe(policy.narrowestHighFactor)
   })
 
-  it('stays wide where estimates stay wrong', () => {
+  it('stays wide if estimates stay wrong', () => {
     const wild = [200, 1_800].map((reported) => ({ estimated: 1_000, reported }))
     expect(highFactor(after(Array.from({ length: 100 }, () => wild).flat()), policy)).toBe(4 / 3)
   })
 
-  it('stays as it was where nothing is to be learnt', () => {
+  it('stays unchanged if calibration is off', () => {
     const still = createPolicy({ estimate: { calibrate: false } }).estimate
     expect(highFactor(after(times(400, { estimated: 1_000, reported: 1_000 })), still)).toBe(4 / 3)
   })
 
-  it('keeps every figure sound, whatever is observed', () => {
+  it('keeps every figure valid, whatever is observed', () => {
     const observation = fc.record({
       estimated: fc.integer({ min: 0, max: 1e6 }),
       reported: fc.integer({ min: -1e6, max: 1e6 }),

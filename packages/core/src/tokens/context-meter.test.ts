@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
 import { scaleOf } from './usage.ts'
 
-/** What the session has taught once so many tokens have come in and the context has grown by so many. */
+/** The calibration after this many tokens were added and the context grew by this many. */
 function taught(way: 'cached' | null, grown: number): number {
   const situation = new Situation()
   const [id] = situation.reads(1, 20_000)
@@ -22,12 +22,12 @@ function taught(way: 'cached' | null, grown: number): number {
   return scaleOf(situation.meter.calibration)
 }
 
-describe('what a response teaches', () => {
+describe('what the meter learns from a response', () => {
   it('is by how much the context grew', () => {
     expect(taught(null, 20_000)).toBeGreaterThan(taught(null, 10_000))
   })
 
-  it('is nothing where the provider was told to delete meanwhile: what grew is less than what has come', () => {
+  it('is nothing if the provider deleted content meanwhile: the growth is smaller than what was added', () => {
     const unknown = scaleOf(new Situation().meter.calibration)
     expect([taught('cached', 1_000), taught('cached', 20_000)]).toEqual([unknown, unknown])
   })

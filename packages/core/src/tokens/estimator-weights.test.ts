@@ -30,11 +30,11 @@ describe('countCharacters', () => {
     expect(counted(text)).toEqual(classes)
   })
 
-  it('adds to what was counted before', () => {
+  it('adds to earlier counts', () => {
     expect(countCharacters('b', countCharacters('a'))).toEqual(countCharacters('a').map((count) => 2 * count))
   })
 
-  it('puts every character in one class, and appending lowers no count', () => {
+  it('puts every character into one class, and appending never lowers a count', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (text, more) => {
         const before = countCharacters(text)

@@ -51,6 +51,7 @@ describe('the view', () => {
       { preservedSegment: { headUuid: 'a1', tailUuid: 'a2', anchorUuid: 's' } },
       ['b', 's', 'a1', 'p2', 'a2'],
     ],
+    ['a segment without head and tail keeps nothing', { preservedSegment: {} }, ['b', 's']],
     [
       'unanswered messages behind the kept ones',
       {

@@ -259,8 +259,9 @@ function segmentOf(
   const uuids = [...before].map((entry) => entry.record.uuid)
   const head = uuids.indexOf(headUuid)
   const tail = uuids.lastIndexOf(tailUuid)
-  const isFound = head !== -1 && tail >= head
-  return { anchorUuid, uuids: isFound ? uuids.slice(head, tail + 1) : [headUuid, tailUuid] }
+  if (head !== -1 && tail >= head) return { anchorUuid, uuids: uuids.slice(head, tail + 1) }
+  // Other programs may write anything there.
+  return { anchorUuid, uuids: [headUuid, tailUuid].filter((uuid) => typeof uuid === 'string') }
 }
 
 function fromLog(uuid: string, session: Session): Entry | undefined {

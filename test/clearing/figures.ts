@@ -1,4 +1,4 @@
-/** What a conversation came to: how often it was rewritten, how well the cache was read, how far forecasts were off. */
+/** Figures of a session: how often it was rewritten, its cache hit rate, the errors of forecasts. */
 import { cataloguePrices } from '../support/simulated-host.ts'
 import {
   type ClearEvent,
@@ -13,10 +13,10 @@ export interface Figures {
   readonly compactions: number
   /** Per hundred calls. */
   readonly rewrites: number
-  /** Share of all prompts that was read from the cache. */
+  /** Share of all prompt tokens that was read from the cache. */
   readonly hitRate: number
   readonly dollars: number
-  /** The largest errors of what was foreseen, as shares of the context before. */
+  /** The largest forecast errors, as shares of the context before. */
   readonly freedError: number
   readonly rewrittenError: number
 }
@@ -44,7 +44,7 @@ export function figuresOf({ calls }: SimulatedSession): Figures {
   }
 }
 
-/** Places of the calls whose earlier messages were not what they had been, by our hand or by the provider's. */
+/** Indexes of the calls whose earlier messages were changed, by the engine or by the provider. */
 export function rewrittenCalls(calls: readonly ObservedCall[]): readonly number[] {
   return calls.flatMap(({ isExtended, noted }, at) => (isExtended && noted.length === 0 ? [] : [at]))
 }
@@ -64,7 +64,7 @@ export interface PricedClearing {
   readonly billed: Amounts
 }
 
-/** Each clearing as it was priced beforehand, and as the simulator billed the call that carried it. */
+/** Each clearing with its forecast price and with the simulator's bill for the call after it. */
 export function pricedClearings(calls: readonly ObservedCall[]): readonly PricedClearing[] {
   return calls.flatMap((call, at) => {
     const before = calls[at - 1]
@@ -87,7 +87,7 @@ export function pricedClearings(calls: readonly ObservedCall[]): readonly Priced
   })
 }
 
-/** The provider says itself what it freed; what was foreseen of that is told in words alone. */
+/** The provider reports what it freed; the forecast of it is only in the event's text. */
 function foreseenFreed({ way, clearing }: ClearEvent): number {
   const told = way === 'native' ? /with ([\d,]+) foreseen/.exec(clearing.why)?.[1] : undefined
   return told === undefined ? clearing.freedTokens : Number(told.replaceAll(',', ''))
@@ -117,7 +117,7 @@ export function deletedIn({ usage }: ObservedCall): number {
   return Number(usage.cache_deleted_input_tokens ?? 0)
 }
 
-/** Dollars per million tokens by which a write is dearer than a read. */
+/** Dollars per million tokens by which a cache write costs more than a read. */
 function premium({ record }: ObservedCall): number {
   const prices = cataloguePrices(record.model ?? '', record.at)
   return (prices?.write5m ?? Number.NaN) - (prices?.cacheRead ?? Number.NaN)

@@ -1,4 +1,4 @@
-/** What holds of every conversation that is cleared, whichever way. Each gives the offences: none, if it holds. */
+/** Laws of every session that is cleared, whichever way. Each returns its violations. */
 
 import type { ObservedCall } from '../support/simulated-session.ts'
 import { type PricedClearing, pricedClearings, rewrittenCalls } from './figures.ts'
@@ -9,7 +9,7 @@ export function refusals(calls: readonly ObservedCall[]): readonly unknown[] {
 
 const LIFE_MS = 300_000
 
-/** A pause that outlives the cache makes the next rewrite free: those two are not in a row. */
+/** After a pause that outlives the cache a rewrite is free, and does not count as in a row. */
 export function rewritesInARow(calls: readonly ObservedCall[]): readonly number[] {
   const rewritten = new Set(rewrittenCalls(calls))
   const gap = (at: number): number => (calls[at]?.at ?? 0) - (calls[at - 1]?.at ?? 0)
@@ -26,7 +26,7 @@ const MARKER_WITHIN = 0.03
 export function unforeseen(calls: readonly ObservedCall[]): readonly Omit<PricedClearing, 'cleared'>[] {
   const priced = pricedClearings(calls).map(({ cleared: _, ...amounts }) => amounts)
   return priced.filter(({ at, context, foreseen, billed }) => {
-    // Until so many calls have taught them, estimates are those of the text alone.
+    // In the first calls estimates are not calibrated yet.
     const freed = (at < 50 ? 3 : 1) * FREED_WITHIN * billed.freed
     const rewritten = freed + MARKER_WITHIN * context
     const perToken = billed.rewritten === 0 ? 0 : billed.dollars / billed.rewritten
@@ -38,12 +38,12 @@ export function unforeseen(calls: readonly ObservedCall[]): readonly Omit<Priced
   })
 }
 
-/** Clearings of our own whose price, as the engine told it afterwards, is not what the simulator billed. */
+/** The engine's clearings whose reported cost differs from what the simulator billed. */
 export function unlikePaid(calls: readonly ObservedCall[]): readonly unknown[] {
   return pricedClearings(calls).flatMap(({ at, cleared, foreseen, billed }) => {
     const { paid = null } = calls[at] ?? {}
     const told = { tokens: paid?.tokensRewritten ?? 0, dollars: paid?.moneySpent ?? 0 }
-    // What it freed is known to the engine as it was foreseen.
+    // The engine knows what was freed only as its forecast.
     const tokens =
       cleared.way === 'native'
         ? 0

@@ -1,9 +1,9 @@
-/** What holds of every session with a cache, whatever its length. */
+/** Laws of every session with a prompt cache, whatever its length. */
 import { contextOf, moneyTotals, openSession, withMoney } from '@tidemark/core'
 import { expect } from 'vitest'
 import { type ObservedCall, SESSION, type SimulatedSession } from '../support/simulated-session.ts'
 
-/** Places of the calls that break a law: none, if it holds. */
+/** Indexes of the calls that rewrite the prefix or read other than forecast. */
 export function offences(calls: readonly ObservedCall[]): {
   readonly rewritten: readonly number[]
   readonly misread: readonly (readonly [call: number, forecast: number, read: number])[]
@@ -16,7 +16,7 @@ export function offences(calls: readonly ObservedCall[]): {
   return { rewritten, misread }
 }
 
-/** Half a point below the best that an append-only prompt can have. */
+/** The hit rate is within half a point of the best that an append-only prompt can have. */
 export function expectHighRate(calls: readonly ObservedCall[]): void {
   const sum = (pick: (call: ObservedCall) => number): number =>
     calls.reduce((all, call) => all + pick(call), 0)
@@ -25,7 +25,7 @@ export function expectHighRate(calls: readonly ObservedCall[]): void {
   expect(hit).toBeGreaterThan(points(sum(({ ceiling }) => ceiling)) - 0.5)
 }
 
-/** Breaks that were told, by place and reason, and those that were to be: a pause that outlives the cache, an own act. */
+/** Reported cache breaks by call and reason, and the expected ones: a pause that outlives the cache, an own act. */
 export function alarms(calls: readonly ObservedCall[]): {
   readonly told: readonly Alarm[]
   readonly due: readonly Alarm[]
@@ -42,7 +42,7 @@ export function alarms(calls: readonly ObservedCall[]): {
 
 type Alarm = readonly [call: number, reason: string, isOurs: boolean]
 
-/** The engine's bill is the simulator's, to a billionth of a dollar; and the log alone tells the same. */
+/** The engine's totals equal the simulator's bill to a billionth of a dollar, and the log alone gives the same. */
 export async function expectMoney(session: SimulatedSession): Promise<void> {
   const { totals, billed, calls } = session
   const lost = calls.reduce((sum, { broke }) => sum + (broke?.moneyLost ?? 0), 0)

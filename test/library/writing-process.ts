@@ -1,4 +1,4 @@
-/** A process of its own: says so many things to a session that others write to as well, and compacts it now and then. */
+/** A process of its own: appends messages to a session that another process writes to as well, and compacts it. */
 import { TidemarkError } from '@tidemark/core'
 import { user } from 'tidemark'
 import { createTestTidemark } from '../support/test-tidemark.ts'

@@ -1,4 +1,4 @@
-/** What a rewrite leaves as it was, what it makes others forget, and what it never writes down. */
+/** What a rewrite leaves unchanged, what it makes the host forget, and what it never writes. */
 import { isKnown, openSession, type Rewritten } from '@tidemark/core'
 import { createCountingIds, createFakeClock, readAll } from '@tidemark/core/testing'
 import { user } from 'tidemark'

@@ -1,4 +1,4 @@
-/** A session on which several things happen at once, in an order that a scheduler chooses, and what must hold afterwards. */
+/** Several acts on one session at once, in an order that a scheduler chooses, and what must hold afterwards. */
 import fc from 'fast-check'
 import { type Session, user } from 'tidemark'
 import type { MemoryStore } from 'tidemark/testing'
@@ -13,17 +13,17 @@ import {
   type Wait,
 } from './scheduled-session.ts'
 
-/** What a summary cost is noted, whatever becomes of it; no model is shown that. */
+/** Records of what calls cost. They are written whatever the outcome, and no model is shown them. */
 const SPENDING = new Set(['model_call', 'cache_loss'])
 
 export interface Interference {
-  /** Words through the session itself, one after the other. */
+  /** Messages appended through the session itself, one after the other. */
   readonly own: number
-  /** Words that another process writes. */
+  /** Messages that another process appends. */
   readonly others: number
-  /** Waits before each of them. */
+  /** Waits before each message. */
   readonly pause: number
-  /** Waits before it is called off; null: it is not. */
+  /** Waits before the act is aborted; null: it is not. */
   readonly patience: number | null
 }
 
@@ -34,7 +34,7 @@ export const interferences: fc.Arbitrary<Interference> = fc.record({
   patience: fc.option(fc.nat({ max: 25 }), { freq: 2 }),
 })
 
-/** Three turns, and words that nobody has answered. */
+/** Three turns and an unanswered message. */
 export async function createStartedStore(): Promise<MemoryStore> {
   const store: MemoryStore = new Map()
   const session = await openScheduledSession({ store, wait: AT_ONCE, prefix: 'started' })
@@ -47,7 +47,7 @@ export async function createStartedStore(): Promise<MemoryStore> {
 
 const UNANSWERED = 'Not answered yet: and then?'
 
-/** How often what happened, over all runs: without these the laws would be proved on nothing. */
+/** How often each outcome came up in all runs, so that a test can require that the interesting ones did. */
 export class OutcomeCounts {
   readonly counts: Record<string, number> = {}
 
@@ -68,7 +68,7 @@ interface Scene {
   readonly session: Session
   readonly mine: readonly string[]
   readonly theirs: readonly string[]
-  /** Records that were not there before, but for those about money. */
+  /** New records, without those about cost. */
   readonly news: readonly Line[]
 }
 
@@ -81,7 +81,7 @@ interface Line {
 
 type Act<End> = (session: Session, signal: AbortSignal) => Promise<End>
 
-/** The act, the words of both and the abort, all at once. */
+/** Runs the act, the messages of both processes and the abort at the same time. */
 async function playAll<End>(
   { started, scheduler, crowd }: ConcurrencyCase,
   act: Act<End>,
@@ -101,7 +101,7 @@ async function playAll<End>(
       crowd.patience === null ? null : waitSteps(wait, crowd.patience).then(() => caller.abort()),
     ]),
   )
-  // Another process may have written since this one last looked.
+  // Another process may have appended since the last read.
   await scheduler.waitFor(session.planCompaction())
   expect(readLines(store).slice(0, readLines(started).length)).toEqual(readLines(started))
   const news = readLines(store)
@@ -130,7 +130,7 @@ async function waitSteps(wait: Wait, count: number): Promise<void> {
   for (let waited = 0; waited <= count; waited += 1) await wait('time')
 }
 
-/** A compaction: called off it leaves log and request as they were; words stand behind the summary. */
+/** A compaction: if aborted, log and request are unchanged; messages appended meanwhile come after the summary. */
 export async function checkCompaction(happening: ConcurrencyCase): Promise<void> {
   const scene = await playAll(happening, (session, signal) => session.compact({ signal }))
   const { store, session, mine, theirs, news, end } = scene
@@ -181,7 +181,7 @@ export async function checkTurn(happening: ConcurrencyCase): Promise<void> {
   ).toEqual([])
 }
 
-/** A summary is prepared while a turn goes on, and committed behind it: what the turn said stands behind the summary. */
+/** A draft is prepared while a turn runs and committed after it: the messages of the turn come after the summary. */
 export async function checkPreparedDraft(happening: ConcurrencyCase): Promise<void> {
   const prompt = 'Prompt 4: read on.'
   const act: Act<string> = async (session, signal) => {
@@ -207,7 +207,7 @@ export async function checkPreparedDraft(happening: ConcurrencyCase): Promise<vo
   expect(await later.run('And now?').outcome).toMatchObject({ ok: true })
 }
 
-/** What was said by either side while it was prepared. */
+/** The user messages that were appended while the draft was prepared. */
 function shownTexts(news: readonly Line[]): readonly { readonly text: string }[] {
   return news
     .filter(({ type, isCompactSummary }) => type === 'user' && isCompactSummary !== true)
@@ -232,14 +232,14 @@ function expectOnceInOrder(messages: string, texts: readonly string[]): void {
   expect(places).toEqual(places.toSorted((one, other) => one - other))
 }
 
-/** The messages if nothing had been done but that this was said. */
+/** The messages as they would be if only these texts had been appended. */
 async function messagesWith(started: MemoryStore, said: readonly string[]): Promise<string> {
   const session = await openScheduledSession({ store: copyStore(started), wait: AT_ONCE, prefix: 'control' })
   for (const text of said) await session.append(user(text))
   return JSON.stringify(session.messages())
 }
 
-/** By somebody who has only the log. */
+/** Opened from the log alone. */
 async function reopen(store: MemoryStore): Promise<Session> {
   return openScheduledSession({ store: copyStore(store), wait: AT_ONCE, prefix: 'later' })
 }

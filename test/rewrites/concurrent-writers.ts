@@ -1,4 +1,4 @@
-/** Two writers on one session who know nothing of each other, each perhaps with a compaction in hand. */
+/** Two writers on one session that do not know of each other; each may hold a prepared compaction. */
 import {
   type Committed,
   type CompactionDraft,
@@ -40,7 +40,7 @@ export function createWriters(
   }
 }
 
-/** Ready to be committed, on the session as it was when it was planned. */
+/** A draft ready to commit, with the state it was planned on. */
 export interface PreparedDraft {
   readonly run: TurnRun
   readonly draft: CompactionDraft
@@ -80,7 +80,7 @@ export const writerSteps: fc.Arbitrary<readonly [WriterStep, boolean]> = fc.tupl
   fc.boolean(),
 )
 
-/** Without these the law would be proved on nothing. */
+/** Sequences that every run includes, so that each outcome comes up. */
 export const REQUIRED_SEQUENCES: [(readonly [WriterStep, boolean])[]][] = [
   [
     [
@@ -107,7 +107,7 @@ export const REQUIRED_SEQUENCES: [(readonly [WriterStep, boolean])[]][] = [
 
 export const outcomeCounts: Record<string, number> = {}
 
-/** Two writers at work, and what must be true of what they leave. */
+/** Runs steps of two writers and checks the log they leave. */
 export class TwoWriters {
   readonly writers: Writers = createWriters()
   readonly ready = new Map<RewriteHost, { readonly prepared: PreparedDraft; readonly rewrites: number }>()
@@ -164,7 +164,7 @@ export class TwoWriters {
     return this.#rewritten(end)
   }
 
-  /** Every word is in the log once, in order, and in the next request, if only by its summary. */
+  /** Every message is in the log once and in order, and in the next request, verbatim or in the summary. */
   async check(): Promise<void> {
     const { one, other } = this.writers
     const log = await readLog(one)

@@ -1,4 +1,4 @@
-/** A process of its own that works on a session without end: turns, compactions, clearings, undoing. It says what is done. */
+/** A process of its own: turns, compactions, clearings and undos on a session without end. It prints each position. */
 import { writeSync } from 'node:fs'
 import { openSession } from '@tidemark/core'
 import { createFakeClock } from '@tidemark/core/testing'
@@ -10,7 +10,7 @@ const [home = '', start = '0'] = process.argv.slice(2)
 const journal = createFileJournal({ home })
 const host = createRewriteHost({ journal, clock: createFakeClock(Number(start)) })
 
-/** At once, so that nothing said is lost with the process. */
+/** Writes synchronously, so that no line is lost when the process is killed. */
 function print(line: string): void {
   writeSync(1, `${line}\n`)
 }

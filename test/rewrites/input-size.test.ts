@@ -9,7 +9,7 @@ const estimator = createEstimator(fixedRule(DEFAULT_POLICY.estimate))
 const summariser = { model: 'model-a', profile: createProfile({}), window: 100_000, outputTokens: 1_000 }
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
 
-/** For the words that say who called what, where calls become text. */
+/** For the text that names tool and caller where calls are sent as text. */
 const MOST_PER_RECORD = 12
 
 function sentTokens(entries: readonly Entry[], asText: boolean): number {

@@ -1,4 +1,4 @@
-/** Cuts an act short at one operation on the disk after another, in every way a process or a machine can go down. */
+/** Interrupts an act at each file operation in turn, by an ended process or a crashed machine. */
 import type { SessionRecord } from '@tidemark/core'
 import { readAll } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
@@ -22,10 +22,10 @@ import {
 import { compactSession, nextBody, promptSession, undoSession } from './rewrite-acts.ts'
 import { type RewriteHost, SESSION } from './rewrite-host.ts'
 
-/** What the disk happens to have that nobody synced; null: only the process ends. */
+/** Which unsynced writes survive the crash; null: only the process ends. */
 type Ending = SurvivingWrites | null
 
-/** `share` of the bytes of each write, and its name. */
+/** That share of the bytes of each unsynced write survives, and the file's name if it is more than 0. */
 export function keepShare(share: number): SurvivingWrites {
   return { write: ({ bytes }) => Math.floor(bytes.length * share), name: () => share > 0 }
 }
@@ -33,15 +33,15 @@ export function keepShare(share: number): SurvivingWrites {
 export interface InterruptCounts {
   before: number
   after: number
-  /** Cuts that left something to set aside. */
+  /** Interruptions that left damage in the log. */
   damaged: number
 }
 
 export interface InterruptOptions {
   readonly endings: readonly Ending[]
-  /** Most bytes the system takes at a time. */
+  /** The most bytes that one append takes. */
   readonly mostBytes: number
-  /** After one cut in so many, and after the first of each kind, the work goes on. */
+  /** After one interruption in so many, and after the first of each kind, it is checked that the session goes on. */
   readonly goesOnEvery: number
 }
 
@@ -86,12 +86,12 @@ interface Remains {
   readonly records: readonly SessionRecord[]
   readonly damage: number
   readonly operations: number
-  /** The engine said that it was done. */
+  /** The engine reported success. */
   readonly isTold: boolean
 }
 
 async function interruptAct({ one, started, operations, mostBytes, ending }: Interrupt): Promise<Remains> {
-  // Long ago: a lock that lost its content in the crash stands in nobody's way.
+  // Long ago, so that a lock that lost its content in the crash has expired.
   const files = createCrashFileSystem({ now: () => 0 })
   const machine = createFakeMachine()
   const writer = openJournal(files, machine)
@@ -134,7 +134,7 @@ interface Outcomes {
   readonly after: SeenState
 }
 
-/** What a session with these records would send. */
+/** The records and the next request of a session. */
 async function readState(
   records: readonly SessionRecord[],
   host: RewriteHost,
@@ -159,7 +159,7 @@ interface Judging {
   readonly counts: InterruptCounts
 }
 
-/** Whether it is the first that was left so. */
+/** Returns whether this is the first interruption with that result. */
 function checkRemains(
   { records, isTold, damage }: Remains,
   seen: SeenState,
@@ -174,7 +174,7 @@ function checkRemains(
   return isFirst
 }
 
-/** Whatever was left unfinished, the work goes on: a turn, a compaction, and its undo. */
+/** The session goes on with a turn, a compaction and its undo. */
 async function expectGoesOn(host: RewriteHost): Promise<void> {
   await promptSession(host, 'After the crash: read on.')
   await appendUserMessage(host, 'And now?')

@@ -1,4 +1,4 @@
-/** Sessions that something is about to be done to, and the acts that could be cut short. */
+/** Acts that a crash may interrupt, and the sessions they start from. */
 import {
   append,
   isKnown,
@@ -22,14 +22,14 @@ import { createRewriteHost, type RewriteHost, type RewriteHostOptions, SESSION }
 
 export interface InterruptibleAct {
   readonly name: string
-  /** What has happened before it. */
+  /** Brings the session to where the act starts. */
   readonly prepare: (host: RewriteHost) => Promise<unknown>
-  /** Gives what the engine said; throws where the log cannot be written. */
+  /** Returns the engine's outcome; throws if the log cannot be written. */
   readonly act: (host: RewriteHost) => Promise<{ readonly ok: boolean } | null>
   readonly options?: Omit<RewriteHostOptions, 'journal'>
 }
 
-/** Says something that is not answered. */
+/** Appends a user message without running a turn. */
 export async function appendUserMessage(host: RewriteHost, text: string): Promise<void> {
   const halt = await runToEnd(
     append(await openRun(host), [{ type: 'user', message: { role: 'user', content: text } }]),
@@ -37,7 +37,7 @@ export async function appendUserMessage(host: RewriteHost, text: string): Promis
   if (halt !== null) throw new Error(`it was not said: ${halt.reason}`)
 }
 
-/** Four prompts, a pin on the first, and a last one that nobody has answered. */
+/** Four turns, a pin on the first prompt, and an unanswered message. */
 export async function buildSession(host: RewriteHost): Promise<void> {
   for (let number = 1; number <= 4; number += 1) await promptSession(host, `Prompt ${number}: read on.`)
   await pinRecordOf(host, await findPrompt(host, 'Prompt 1'))
@@ -59,7 +59,7 @@ async function clearAct(host: RewriteHost): Promise<null> {
   return null
 }
 
-/** What the computed section of the prompt says. */
+/** Text of the computed section of the system prompt. */
 let rules = 'Work with care.'
 
 export const INTERRUPTIBLE_ACTS: readonly InterruptibleAct[] = [
@@ -116,10 +116,10 @@ export const INTERRUPTIBLE_ACTS: readonly InterruptibleAct[] = [
 ]
 
 export interface StartedSession {
-  /** As they were appended, one list each. */
+  /** The batches as they were appended. */
   readonly batches: readonly (readonly NewRecord[])[]
   readonly records: readonly SessionRecord[]
-  /** When the act begins. */
+  /** Time at which the act starts. */
   readonly at: number
 }
 
@@ -136,7 +136,7 @@ export async function createStartedSession({ prepare, options }: InterruptibleAc
   return { batches: toBatches(records), records, at: clock.now() }
 }
 
-/** The host of the act: whatever is done twice, the records are the same. */
+/** The host of the act. Ids and time are fixed, so that the act always writes the same records. */
 export function createActHost(
   { options }: InterruptibleAct,
   { at }: StartedSession,

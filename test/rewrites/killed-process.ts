@@ -1,4 +1,4 @@
-/** A process of its own that does one act to a session and kills itself at one operation on the disk, before it, in it or after it. */
+/** A process of its own: runs one act on a session and kills itself before, within or after one file operation. */
 import { writeSync } from 'node:fs'
 import { createFileJournal, type FilePort, nodeFiles, type OpenFile } from 'tidemark'
 import { createActHost, INTERRUPTIBLE_ACTS, type StartedSession } from './interruptible-acts.ts'
@@ -7,7 +7,7 @@ export interface KillInput {
   readonly home: string
   readonly act: string
   readonly at: number
-  /** Operations that still work; the next one is the last. */
+  /** File operations that succeed; the next one is the last. */
   readonly operations: number
   readonly moment: 'before' | 'within' | 'after'
 }
@@ -15,7 +15,7 @@ export interface KillInput {
 const input: KillInput = JSON.parse(process.argv[2] ?? '{}')
 const done: string[] = []
 
-/** At once, so that nothing said is lost with the process. */
+/** Writes synchronously, so that no line is lost when the process is killed. */
 function print(line: string): void {
   writeSync(1, `${line}\n`)
 }

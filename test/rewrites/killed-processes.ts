@@ -1,4 +1,4 @@
-/** Processes that are killed in the middle of a rewrite, on a real disk, and what is found after each of them. */
+/** Kills processes in the middle of a rewrite, on a real disk, and checks what each leaves. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ export type Moment = KillInput['moment']
 export interface KillResult {
   readonly isAfter: boolean
   readonly damaged: boolean
-  /** Those of a whole act, by name; none where it was killed. */
+  /** File operations of an act that ran to its end; none if it was killed. */
   readonly operations: readonly string[]
 }
 
@@ -35,7 +35,7 @@ interface Killing {
   readonly doom: Pick<KillInput, 'operations' | 'moment'>
 }
 
-/** One process, one kill, one new home; whoever comes after it finds all or nothing of the act. */
+/** Kills one process in a new home folder. The log then has all of the act or nothing of it. */
 export async function killOnce({ one, started, doom }: Killing): Promise<KillResult> {
   const home = await mkdtemp(join(tmpdir(), 'tidemark-doomed-'))
   try {
@@ -56,7 +56,7 @@ export async function killOnce({ one, started, doom }: Killing): Promise<KillRes
   }
 }
 
-/** The operations of the act, where nobody is killed. */
+/** The file operations of the act when the process is not killed. */
 export async function listOperations(
   one: InterruptibleAct,
   started: StartedSession,
@@ -100,7 +100,7 @@ async function checkHome(
 
 const wholes = new Map<string, Promise<string>>()
 
-/** The request after the act, where nobody was killed. */
+/** The request after the act when the process is not killed. */
 function bodyAfterWhole(one: InterruptibleAct, started: StartedSession): Promise<string> {
   const known = wholes.get(one.name) ?? runUndisturbed(one, started)
   wholes.set(one.name, known)
@@ -119,13 +119,13 @@ async function runUndisturbed(one: InterruptibleAct, started: StartedSession): P
   return body
 }
 
-/** The lock of the one that was killed is taken over, and an unfinished act blocks no other. */
+/** The lock of the killed process is taken over, and an unfinished act blocks no other. */
 async function expectGoesOn(host: RewriteHost): Promise<void> {
   await promptSession(host, 'After the kill: read on.')
   expect(await compactSession(host)).toMatchObject({ ok: true })
 }
 
-// Kills a process that rewrites a session without end, at moments that nobody chose, again and again.
+// Kills, again and again and at random moments, a process that rewrites a session endlessly.
 
 export interface RandomKills {
   readonly kills: number
@@ -152,7 +152,7 @@ async function startSession(home: string): Promise<void> {
   await journal.close()
 }
 
-/** Whether something was left that had to be set aside. */
+/** Returns whether the log was damaged. */
 async function killOne(home: string): Promise<boolean> {
   const file = new URL('./endless-process.ts', import.meta.url).href
   const child = startChild(file, home, String(Date.UTC(2026, 0, 1)))
@@ -169,7 +169,7 @@ async function killOne(home: string): Promise<boolean> {
   return damage.length > 0
 }
 
-/** A view without holes, a request that a provider takes, and one more of everything. */
+/** The view has no gaps, the request is valid, and a turn, a compaction and an undo succeed. */
 async function expectGoesOnRandomKills(host: RewriteHost): Promise<void> {
   const { view } = await openSession(host.journal, SESSION)
   expect([...view.damage]).toEqual([])

@@ -1,4 +1,4 @@
-/** A process of its own that does to a session what it is told, and says what came of it. It lets go of the session after each act. */
+/** A process of its own: runs the acts named on its input, prints their outcomes, and releases the session after each. */
 import { createInterface } from 'node:readline'
 import {
   type CompactionDraft,
@@ -28,7 +28,7 @@ async function prepare(): Promise<string> {
   return 'ok'
 }
 
-/** Until nobody else holds the session. */
+/** Retries until no other process holds the session. */
 async function commit(): Promise<string> {
   if (prepared === null) return 'nothing'
   for (;;) {
@@ -38,7 +38,7 @@ async function commit(): Promise<string> {
   }
 }
 
-/** Words and compactions in turn; who finds the session taken tries again. */
+/** Messages and compactions in turn, retried while the session is locked. */
 async function work(rounds: number): Promise<string> {
   let compacted = 0
   for (let round = 0; round < rounds; round += 1) {

@@ -1,4 +1,4 @@
-/** Rewrites in a chain, of every kind, with turns between them and state that changes. */
+/** Rewrites of every kind one after the other, with turns between them and state that changes. */
 import {
   type CompactAsked,
   compact,
@@ -32,9 +32,9 @@ import {
 export type Rewrite = 'full' | 'from' | 'up_to' | 'clear'
 
 export interface RewriteSnapshot {
-  /** The log as it was right after it. */
+  /** The log right after the rewrite. */
   readonly lines: readonly string[]
-  /** The body of the request before it, and the records that were shown. */
+  /** The request body before the rewrite, and the records it showed. */
   readonly body: string
   readonly shown: readonly string[]
 }
@@ -62,7 +62,7 @@ export class RewriteChain {
     })
   }
 
-  /** Three turns, then pins now and then, then words that nobody answers, then the rewrite. */
+  /** Three turns, sometimes a pin, an unanswered message, then the rewrite. */
   async step(kind: Rewrite): Promise<void> {
     const number = this.rewritten.length
     this.#worldMoves(kind, number)
@@ -93,7 +93,7 @@ export class RewriteChain {
     expect(end).toMatchObject({ ok: true })
   }
 
-  /** The newest prompt and the newest result: what a summary would tell anyway, and what it would not. */
+  /** Pins the newest prompt, which a summary would repeat anyway, and the newest result, which it would not. */
   async #pin(): Promise<void> {
     const { session } = await openSession(this.host.journal, SESSION)
     const said = [...session.records].filter((record) => record.type === 'user').slice(-2)
@@ -119,7 +119,7 @@ export class RewriteChain {
     return run.state
   }
 
-  /** All that must not fade is there, byte for byte, once; and the log alone tells the same. */
+  /** What must last is in the request once, byte for byte, and the log alone gives the same request. */
   async #check(state: SessionState, unanswered: string): Promise<void> {
     const { body, findings } = await nextBody(this.host)
     expect(findings).toEqual([])
@@ -137,7 +137,7 @@ export class RewriteChain {
     ).toBe(true)
   }
 
-  /** Nor is anything out of date shown beside what is true now. */
+  /** No outdated copy of carried state is shown. */
   #checkCopies({ view }: SessionState): void {
     const shown = [...view.entries].flatMap(({ record }) =>
       record.type === 'attachment' ? [record.attachment.type] : [],
@@ -161,7 +161,7 @@ export class RewriteChain {
     return this.store.get(SESSION)?.lines ?? []
   }
 
-  /** Each rewrite, taken back right after it was made. */
+  /** Undoes each rewrite on the log as it was right after it. */
   async undoEach(): Promise<void> {
     for (const { lines, body } of this.rewritten) {
       const host = this.#hostOn(new Map([[SESSION, { lines: [...lines], holder: null }]]))
@@ -170,7 +170,7 @@ export class RewriteChain {
     }
   }
 
-  /** All of them, newest first: what was shown before each is shown again, with what was said since behind it. */
+  /** Undoes all rewrites, newest first: the records before each are shown again, with later ones after them. */
   async undoAll(): Promise<void> {
     for (const { shown } of this.rewritten.toReversed()) {
       expect(await undoSession(this.host)).toMatchObject({ ok: true })

@@ -63,7 +63,7 @@ export interface RewriteHostOptions {
   readonly cleanups?: Room['cleanups']
   readonly carriers?: (state: OutsideState) => readonly Carrier[]
   readonly model?: (plain: Model) => Model
-  /** The text of a section of the prompt that is computed. */
+  /** Text of a computed section of the system prompt. */
   readonly rules?: () => string | Promise<string>
 }
 

@@ -1,4 +1,4 @@
-/** A session whose every wait is in the hands of a scheduler: log, model, carriers, hooks, sections and tools. */
+/** A session in which a scheduler decides when each wait ends: log, model, carriers, hooks and tools. */
 import {
   type Carrier,
   type CompactHooks,
@@ -34,7 +34,7 @@ export interface ScheduledOptions {
   readonly store: MemoryStore
   readonly wait: Wait
   readonly prefix: string
-  /** What becomes of the stream of a call: as it is unless given. */
+  /** Replaces the stream of a call; unchanged unless given. */
   readonly spoken?: (events: AsyncIterable<ReplyEvent>, call: number) => AsyncIterable<ReplyEvent>
 }
 
@@ -143,7 +143,7 @@ function waitingHooks(wait: Wait): CompactHooks {
   }
 }
 
-/** A store with what another has now. */
+/** A copy of a store as it is now. */
 export function copyStore(store: MemoryStore): MemoryStore {
   return new Map([...store].map(([id, { lines }]) => [id, { lines: [...lines], holder: null }]))
 }
@@ -152,9 +152,7 @@ export function readLines(store: MemoryStore): readonly string[] {
   return store.get(SESSION)?.lines ?? []
 }
 
-// A store that nobody can lock: what is written goes by position alone.
-
-/** Lets go of the session after every append, so that only compare-and-swap stands between writers. */
+/** A journal that releases the session after every append, so that only compare-and-swap separates writers. */
 export function createUnlockedJournal(store: MemoryStore): Journal {
   const journal = createMemoryJournal(store)
   return {

@@ -25,7 +25,7 @@ import {
 } from './rewrite-acts.ts'
 import { type RewriteHost, SESSION } from './rewrite-host.ts'
 
-/** How often each text stands in the next request, and in which order. */
+/** The texts as they occur in the next request, repeated and in order. */
 async function shownIn(host: RewriteHost, texts: readonly string[]): Promise<readonly string[]> {
   const { body, findings } = await nextBody(host)
   expect(findings).toEqual([])

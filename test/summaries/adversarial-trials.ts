@@ -1,4 +1,4 @@
-/** One summariser that answers wrong, one way a compaction comes about, one window: what came of it. */
+/** Compactions whose summariser answers wrongly: one adversary, one trigger, one window, and the result. */
 import { DEFAULT_POLICY, mostCalls, type RewriteRefused } from '@tidemark/core'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import { ADVERSARY_NAMES, type AdversaryName, adversaries, INJECTED } from '@tidemark/simulator/internal'
@@ -21,7 +21,7 @@ export interface Trial {
   readonly adversary: AdversaryName
   readonly trigger: Trigger
   readonly window: number
-  /** Without the summary that needs no model, a failure is a failure. */
+  /** `never`: there is no local summary, so a failed summary is a failed compaction. */
   readonly local: 'last' | 'never'
 }
 
@@ -40,7 +40,7 @@ export interface TrialResult {
   readonly committed: boolean
   readonly summarizer: string
   readonly calls: number
-  /** Tokens after it, as a share of the target. */
+  /** Tokens after the compaction, as a share of the target. */
   readonly filled: number
 }
 
@@ -81,7 +81,7 @@ export async function runTrial(trial: Trial): Promise<TrialResult> {
   }
 }
 
-/** A conversation that was answered once, close to where this trigger goes off. */
+/** A session with one answered prompt, filled to just below where this trigger compacts. */
 export async function startTrial({ adversary, trigger, window, local }: Trial): Promise<TestSession> {
   const stage = await openTestSession({
     script: withSummaries(answers, adversaries[adversary]),
@@ -109,14 +109,14 @@ interface Before {
   readonly before: SessionSnapshot
 }
 
-/** A reason and a sentence. What was there is there, byte for byte, in the view and in the log. */
+/** The refusal has a reason and a message, and messages and log are unchanged to the byte. */
 function expectRefused(refused: RewriteRefused | undefined, { stage, before }: Before): void {
   expect(refused).toMatchObject({ ok: false, reason: 'no-summary' })
   expect(refused?.message.length).toBeGreaterThan(20)
   expectUntouched(stage, before)
 }
 
-/** Lines of the injected orders that are shown as if they were an order. */
+/** Lines of the injected instructions that are shown as if they were instructions. */
 function findInjectedLines(messages: unknown): readonly string[] {
   const shown = JSON.stringify(messages).split('\\n')
   return INJECTED.split('\n').filter((line) => shown.includes(line))

@@ -1,4 +1,4 @@
-/** A long piece of work that is compacted again and again, with things planted in it that must last or must not show. */
+/** A long session compacted again and again, with planted facts that must last and secrets that must not appear. */
 import { type Script, withSummaries } from '@tidemark/simulator'
 import { prose } from '@tidemark/simulator/internal'
 import { assistant, type CompactOptions, type Said, toolResult, user } from 'tidemark'
@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 import { openTestSession, type TestSession } from '../support/test-tidemark.ts'
 import { takeSnapshot } from './session-size.ts'
 
-/** Said, met and touched in the first round only. */
+/** Appear in the first round only. */
 export const PLANTED = {
   file: 'src/planted/tide-gate.ts',
   error: 'E4711: the planted database refused the connection',
@@ -25,9 +25,9 @@ export interface ChainEnd {
   /** The text of each summary. */
   readonly summaries: readonly string[]
   readonly summarizers: readonly string[]
-  /** What the receipts name as no longer said, of what the person said. */
+  /** User messages that the receipts list as lost. */
   readonly lost: ReadonlySet<string>
-  /** What the person said, in order. */
+  /** The user messages, in order. */
   readonly said: readonly string[]
   readonly target: number
 }
@@ -37,7 +37,7 @@ export interface ChainOptions {
   readonly window: number
   readonly compact: CompactOptions
   readonly summary?: Script
-  /** Words of each prompt beside what it says. */
+  /** Filler tokens in each prompt. */
   readonly promptTokens?: number
 }
 
@@ -63,7 +63,7 @@ export async function compactRepeatedly(options: ChainOptions): Promise<ChainEnd
   return { ...end, lost: listLost(stage), target: stage.session.contextRemaining().lines?.target ?? 0 }
 }
 
-/** By receipts, those of compactions that happened by themselves included. */
+/** From all receipts, automatic compactions included. */
 function listLost({ events }: TestSession): ReadonlySet<string> {
   const receipts = events.flatMap((event) => (event.type === 'compact' ? [event.compaction.receipt] : []))
   return new Set(receipts.flatMap(({ lost }) => lost.userMessages.map(({ text }) => text)))
@@ -136,7 +136,7 @@ function textOf(content: unknown): string {
 const PATH = /\b(?:src|test|lib)\/[\w./-]*\w/g
 const QUOTED = /“([^”]{12,})”/g
 
-/** Each path and each quoted sentence of a summary was said, in so many words, by somebody else. */
+/** Each path and each quoted sentence of a summary occurs literally in the rest of the log. */
 function checkNothingInvented(stage: TestSession, summaries: readonly string[]): void {
   const told = takeSnapshot(stage)
     .log.filter((line) => JSON.parse(line).isCompactSummary !== true)
@@ -154,11 +154,9 @@ function listTexts(value: unknown): readonly string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(listTexts) : []
 }
 
-// What holds of twenty compactions in a chain, whoever writes the summaries.
-
 export const ROUNDS = 20
 
-/** What the person said and a summary does not have: all of a message, or both ends of a long one. */
+/** User messages that a summary does not contain: in full, or both ends of a long one. */
 function missingFrom(summary: string, said: readonly string[]): readonly string[] {
   return said.filter((text) => {
     const parts = text.length > 4_000 ? [text.slice(0, 500), text.slice(-500)] : [text]
@@ -166,7 +164,7 @@ function missingFrom(summary: string, said: readonly string[]): readonly string[
   })
 }
 
-/** It stays small, everything that must last is there to the end, and no secret is anywhere. */
+/** The session stays small, what must last is in the last summary, and no summary has a secret. */
 export function expectLasting({ sizes, summaries, said, target }: ChainEnd): void {
   expect([sizes.length, summaries.length]).toEqual([ROUNDS, ROUNDS])
   expect(sizes.filter((size) => size > target)).toEqual([])
@@ -179,7 +177,7 @@ export function expectLasting({ sizes, summaries, said, target }: ChainEnd): voi
   expect(SECRETS.filter((secret) => all.includes(secret))).toEqual([])
 }
 
-/** More words of the person's than there is room for: it stays bounded, and the receipts name what went. */
+/** More user text than there is room for: the size stays bounded, and the receipts list what was lost. */
 export async function expectBounded(options: Omit<ChainOptions, 'rounds' | 'promptTokens'>): Promise<void> {
   const end = await compactRepeatedly({ ...options, rounds: ROUNDS, promptTokens: 900 })
   const { sizes, summaries, said, lost, target } = end

@@ -1,4 +1,4 @@
-/** A long generated session, cut into the units that are appended whole, and the question whether a log of it is sound. */
+/** A long generated session as units to append, and the problems of the request that a log of it leads to. */
 import {
   advance,
   createProfile,
@@ -13,7 +13,7 @@ import {
 } from '@tidemark/core'
 import { choicesFrom, generateSession } from '@tidemark/core/testing'
 
-/** Records without positions: the journal gives them. */
+/** Lists of records, each to be appended as one batch, without positions. */
 export function generateUnits(seed: number, choices: number): readonly NewRecord[][] {
   const units: NewRecord[][] = []
   for (const { seq: _seq, batch, ...record } of generateSession(choicesFrom(seed, choices)).records) {
@@ -34,7 +34,7 @@ const profile = createProfile({
 const own = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type: 'object' } }))
 const tools = [...own, { type: 'search_1', name: 'web_search' }]
 
-/** What a provider would find wrong with the next request of a session with these records. */
+/** What a provider would refuse about the next request of a session with these records. */
 export function findRequestProblems(records: readonly SessionRecord[]): readonly unknown[] {
   let session = emptySession()
   let view = emptyView()

@@ -1,7 +1,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createCarryContext } from '../../test/carry/carried-session.ts'
-import { WorkedSession } from '../../test/summarize/worked-session.ts'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { todosCarrier } from '../sources/builtin-sources.ts'
 import { carry } from '../sources/collect.ts'
 import { factsOf } from '../summary/session-facts.ts'
@@ -10,8 +10,8 @@ import { toolRunsOf } from './tool-calls.ts'
 
 type Call = readonly [tool: string, input: object, result?: string]
 
-function session(calls: readonly Call[]): WorkedSession {
-  const work = new WorkedSession(new SessionBuilder('todos'))
+function session(calls: readonly Call[]): CodingSession {
+  const work = new CodingSession(new SessionBuilder('todos'))
   for (const [tool, input, result = 'ok'] of calls) work.calls(tool, input, result)
   return work
 }

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { contextOf, GOOD, longTalk, run, spanOf } from '../../test/summarize/asking.ts'
+import {
+  buildLongSession,
+  createContext,
+  GOOD_SUMMARY,
+  runAttempts,
+  selectSpan,
+} from '../../test/summarize/summary-attempts.ts'
 import type { AskOutcome } from './attempt.ts'
 import { answered, isDone, mostCalls, nextAsk, startChain, unfit } from './attempts.ts'
 
@@ -7,7 +13,7 @@ const binding = {
   thinking: { binding: 'prefix' as const },
   compaction: { blocks: true, onDemand: true, beta: 'compact-beta', maxInstructionCharacters: 16_384 },
 }
-const kept = spanOf(longTalk(8, true), 'up_to')
+const kept = selectSpan(buildLongSession(8, true), 'up_to')
 const block: AskOutcome = {
   kind: 'answer',
   content: [{ type: 'compaction', content: 'short', signature: 's' }],
@@ -16,12 +22,12 @@ const block: AskOutcome = {
 
 describe('the end', () => {
   it('an abort changes nothing and is no error', () => {
-    const { done } = run(contextOf(), [{ kind: 'aborted' }])
+    const { done } = runAttempts(createContext(), [{ kind: 'aborted' }])
     expect(done).toMatchObject({ ok: false, aborted: true, fallbackReason: null })
   })
 
   it('a block comes back as it is', () => {
-    const { done } = run(contextOf({ span: kept, profile: binding }), [block])
+    const { done } = runAttempts(createContext({ span: kept, profile: binding }), [block])
     expect(done).toMatchObject({
       ok: true,
       summarizer: 'block',
@@ -30,24 +36,27 @@ describe('the end', () => {
   })
 
   it('a summary that does not fit in is followed by the next rung, to the last', () => {
-    let chain = run(contextOf(), [GOOD]).chain
+    let chain = runAttempts(createContext(), [GOOD_SUMMARY]).chain
     const found: string[] = []
     for (let count = 0; count < 9 && isDone(nextAsk(chain)); count += 1) {
       chain = unfit(chain, 'above the target')
       const next = nextAsk(chain)
       if (isDone(next)) break
       found.push(`${next.rung} ${next.kind}`)
-      chain = answered(chain, next.kind === 'local' ? { kind: 'text', text: 'Summary:\nshort' } : GOOD)
+      chain = answered(
+        chain,
+        next.kind === 'local' ? { kind: 'text', text: 'Summary:\nshort' } : GOOD_SUMMARY,
+      )
     }
     expect(found).toEqual(['2 direct', '4 local'])
     expect(nextAsk(chain)).toMatchObject({ ok: false, fallbackReason: 'no_summary' })
   })
 
   it('a local summary as large as what it replaces is none', () => {
-    const context = contextOf({ policy: { compact: { chain: { local: 'only' } } } })
-    expect(run(context, [], 'x'.repeat(100_000)).done).toMatchObject({ ok: false })
-    expect(run(context, [], ' ').done).toMatchObject({ ok: false })
-    expect(run(context, [], 'Summary:\nx').done).toMatchObject({
+    const context = createContext({ policy: { compact: { chain: { local: 'only' } } } })
+    expect(runAttempts(context, [], 'x'.repeat(100_000)).done).toMatchObject({ ok: false })
+    expect(runAttempts(context, [], ' ').done).toMatchObject({ ok: false })
+    expect(runAttempts(context, [], 'Summary:\nx').done).toMatchObject({
       ok: true,
       summarizer: 'local',
       fallbackReason: null,
@@ -56,20 +65,22 @@ describe('the end', () => {
   })
 
   it('what has ended stays so', () => {
-    const { chain } = run(contextOf(), [GOOD])
-    expect(answered(chain, GOOD)).toBe(chain)
-    const waiting = startChain(contextOf())
+    const { chain } = runAttempts(createContext(), [GOOD_SUMMARY])
+    expect(answered(chain, GOOD_SUMMARY)).toBe(chain)
+    const waiting = startChain(createContext())
     expect(unfit(waiting, 'x')).toBe(waiting)
   })
 
   it('leaves a summary without a model no more room than there is', () => {
-    const { chain } = run(contextOf({ policy: { compact: { chain: { fork: false } } } }), [GOOD])
+    const { chain } = runAttempts(createContext({ policy: { compact: { chain: { fork: false } } } }), [
+      GOOD_SUMMARY,
+    ])
     expect(nextAsk(unfit(chain, 'above the target'))).toMatchObject({ kind: 'local' })
     expect(nextAsk(unfit(chain, 'above the target', 50))).toMatchObject({ kind: 'local', maximumTokens: 50 })
   })
 
   it('the most calls there can be', () => {
-    expect(mostCalls(contextOf().policy)).toBe(17)
-    expect(mostCalls(contextOf({ policy: { compact: { chain: { local: 'only' } } } }).policy)).toBe(0)
+    expect(mostCalls(createContext().policy)).toBe(17)
+    expect(mostCalls(createContext({ policy: { compact: { chain: { local: 'only' } } } }).policy)).toBe(0)
   })
 })

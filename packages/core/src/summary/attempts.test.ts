@@ -1,13 +1,22 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { contextOf, failure, GOOD, longTalk, run, rungs, said, spanOf } from '../../test/summarize/asking.ts'
+import {
+  answerWith,
+  buildLongSession,
+  createContext,
+  failWith,
+  GOOD_SUMMARY,
+  listRungs,
+  runAttempts,
+  selectSpan,
+} from '../../test/summarize/summary-attempts.ts'
 import type { AskOutcome, DirectAsk } from './attempt.ts'
 
 const binding = {
   thinking: { binding: 'prefix' as const },
   compaction: { blocks: true, onDemand: true, beta: 'compact-beta', maxInstructionCharacters: 16_384 },
 }
-const kept = spanOf(longTalk(8, true), 'up_to')
+const kept = selectSpan(buildLongSession(8, true), 'up_to')
 const lastText = (ask: unknown): string => JSON.stringify((ask as DirectAsk).payload.messages.at(-1))
 const block: AskOutcome = {
   kind: 'answer',
@@ -16,7 +25,7 @@ const block: AskOutcome = {
 }
 
 describe('which rung comes first', () => {
-  it.each<[string, Parameters<typeof contextOf>[0], string]>([
+  it.each<[string, Parameters<typeof createContext>[0], string]>([
     ['the fork, while the cache is warm', {}, '1 fork'],
     ['a call of its own, once it is cold', { context: { isWarm: false } }, '2 direct'],
     ['a call of its own, where there is nothing to fork', { context: { parent: null } }, '2 direct'],
@@ -49,12 +58,12 @@ describe('which rung comes first', () => {
     ],
     [
       'no block where kept messages carry no thinking',
-      { span: spanOf(longTalk(), 'up_to'), profile: binding },
+      { span: selectSpan(buildLongSession(), 'up_to'), profile: binding },
       '1 fork',
     ],
     [
       'no block where what is kept comes in front',
-      { span: spanOf(longTalk(8, true), 'from'), profile: binding },
+      { span: selectSpan(buildLongSession(8, true), 'from'), profile: binding },
       '1 fork',
     ],
     [
@@ -69,11 +78,11 @@ describe('which rung comes first', () => {
     ],
     ['no model at all', { policy: { compact: { chain: { local: 'only' } } } }, '4 local'],
   ])('%s', (_, circumstances, first) => {
-    expect(rungs(run(contextOf(circumstances), [GOOD]).asks)[0]).toBe(first)
+    expect(listRungs(runAttempts(createContext(circumstances), [GOOD_SUMMARY]).asks)[0]).toBe(first)
   })
 
   it('skipped attempts are listed', () => {
-    const { done } = run(contextOf({ context: { isWarm: false } }), [GOOD])
+    const { done } = runAttempts(createContext({ context: { isWarm: false } }), [GOOD_SUMMARY])
     expect(done.trace.map(({ rung, outcome, reason }) => [rung, outcome, reason])).toEqual([
       [0, 'skipped', 'not-needed'],
       [1, 'skipped', 'cold'],
@@ -85,8 +94,8 @@ describe('which rung comes first', () => {
 
 describe('what is asked', () => {
   it('of the provider’s block: the prompt as instructions, no analysis, up to the last summarised record', () => {
-    const [ask] = run(
-      contextOf({ span: kept, profile: binding, context: { instructions: 'x'.repeat(20_000) } }),
+    const [ask] = runAttempts(
+      createContext({ span: kept, profile: binding, context: { instructions: 'x'.repeat(20_000) } }),
       [block],
     ).asks
     if (ask?.kind !== 'block') throw new Error('expected a block')
@@ -97,7 +106,7 @@ describe('what is asked', () => {
 
   it('of a fork: one message, for up_to only as far as what is summarised', () => {
     const ask = (form: 'full' | 'from' | 'up_to') =>
-      run(contextOf({ span: spanOf(longTalk(), form) }), [GOOD]).asks[0]
+      runAttempts(createContext({ span: selectSpan(buildLongSession(), form) }), [GOOD_SUMMARY]).asks[0]
     expect([ask('full'), ask('from'), ask('up_to')]).toMatchObject([
       { kind: 'fork', through: null, message: { role: 'user' } },
       { kind: 'fork', through: null },
@@ -107,7 +116,7 @@ describe('what is asked', () => {
   })
 
   it('with how long to wait', () => {
-    expect(run(contextOf(), [GOOD]).asks[0]?.deadlines).toEqual({
+    expect(runAttempts(createContext(), [GOOD_SUMMARY]).asks[0]?.deadlines).toEqual({
       keepAliveMs: 30_000,
       stallMs: 120_000,
       attemptMs: 600_000,
@@ -115,14 +124,20 @@ describe('what is asked', () => {
   })
 
   it('of another model, where one was set', () => {
-    const { asks } = run(contextOf({ direct: { model: 'small' } }), [failure('server'), GOOD])
+    const { asks } = runAttempts(createContext({ direct: { model: 'small' } }), [
+      failWith('server'),
+      GOOD_SUMMARY,
+    ])
     expect(asks[1]).toMatchObject({ payload: { model: 'small', max_tokens: 20_000 } })
   })
 
   it('for up_to only what is summarised, for the others everything', () => {
     const shown = (form: 'full' | 'from' | 'up_to') =>
       JSON.stringify(
-        run(contextOf({ span: spanOf(longTalk(), form), context: { isWarm: false } }), [GOOD]).asks[0],
+        runAttempts(
+          createContext({ span: selectSpan(buildLongSession(), form), context: { isWarm: false } }),
+          [GOOD_SUMMARY],
+        ).asks[0],
       )
     expect([shown('full'), shown('from'), shown('up_to')].map((text) => text.includes('done too'))).toEqual([
       true,
@@ -134,54 +149,54 @@ describe('what is asked', () => {
 
 describe('after a failure', () => {
   it.each<[string, readonly AskOutcome[], readonly string[], string | null]>([
-    ['a fork without a text', [said(' '), GOOD], ['1 fork', '2 direct'], 'no_summary'],
+    ['a fork without a text', [answerWith(' '), GOOD_SUMMARY], ['1 fork', '2 direct'], 'no_summary'],
     [
       'a fork that could not be made',
-      [{ kind: 'unavailable', message: 'no' }, GOOD],
+      [{ kind: 'unavailable', message: 'no' }, GOOD_SUMMARY],
       ['1 fork', '2 direct'],
       null,
     ],
-    ['a stall', [{ kind: 'stalled', message: 'hangs' }, GOOD], ['1 fork', '2 direct'], 'api_error'],
+    ['a stall', [{ kind: 'stalled', message: 'hangs' }, GOOD_SUMMARY], ['1 fork', '2 direct'], 'api_error'],
     [
       'two retries',
-      [failure('server'), said('x'), said('x'), GOOD],
+      [failWith('server'), answerWith('x'), answerWith('x'), GOOD_SUMMARY],
       ['1 fork', '2 direct', '2 direct', '2 direct'],
       'no_summary',
     ],
     [
       'everything',
-      [failure('server')],
+      [failWith('server')],
       ['1 fork', '2 direct', '2 direct', '2 direct', '4 local'],
       'api_error',
     ],
-    ['what waiting does not mend', [failure('billing')], ['1 fork', '2 direct', '4 local'], 'api_error'],
+    ['what waiting does not mend', [failWith('billing')], ['1 fork', '2 direct', '4 local'], 'api_error'],
     [
       'an overflow',
-      [failure('server'), failure('overflow'), GOOD],
+      [failWith('server'), failWith('overflow'), GOOD_SUMMARY],
       ['1 fork', '2 direct', '3 direct'],
       'prompt_too_long',
     ],
     [
       'a full window',
-      [failure('server'), said('x', 'model_context_window_exceeded'), GOOD],
+      [failWith('server'), answerWith('x', 'model_context_window_exceeded'), GOOD_SUMMARY],
       ['1 fork', '2 direct', '3 direct'],
       'prompt_too_long',
     ],
     [
       'too many bytes',
-      [failure('server'), failure('too-large'), GOOD],
+      [failWith('server'), failWith('too-large'), GOOD_SUMMARY],
       ['1 fork', '2 direct', '3 direct'],
       'prompt_too_long',
     ],
     [
       'overflow upon overflow',
-      [failure('overflow')],
+      [failWith('overflow')],
       ['1 fork', '3 direct', '3 direct', '3 direct', '4 local'],
       'prompt_too_long',
     ],
   ])('%s', (_, outcomes, expected, fallbackReason) => {
-    const { asks, done } = run(contextOf(), outcomes)
-    expect(rungs(asks)).toEqual(expected)
+    const { asks, done } = runAttempts(createContext(), outcomes)
+    expect(listRungs(asks)).toEqual(expected)
     expect(done).toMatchObject({
       ok: true,
       fallbackReason,
@@ -195,7 +210,11 @@ describe('after a failure', () => {
       content: [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }],
       stopReason: 'tool_use',
     }
-    const { asks } = run(contextOf({ context: { isWarm: false } }), [call, said('x', 'max_tokens'), GOOD])
+    const { asks } = runAttempts(createContext({ context: { isWarm: false } }), [
+      call,
+      answerWith('x', 'max_tokens'),
+      GOOD_SUMMARY,
+    ])
     expect(asks.map((ask) => (ask as DirectAsk).payload.tools?.length)).toEqual([1, undefined, undefined])
     expect(lastText(asks[1])).toContain(
       'This is attempt 2. The answer before it could not be used: The model called a tool',
@@ -204,42 +223,45 @@ describe('after a failure', () => {
   })
 
   it('the conversation’s own model steps in for one that cannot be had', () => {
-    const { asks } = run(contextOf({ direct: { model: 'small' }, context: { isWarm: false } }), [
-      failure('not-found'),
-      GOOD,
+    const { asks } = runAttempts(createContext({ direct: { model: 'small' }, context: { isWarm: false } }), [
+      failWith('not-found'),
+      GOOD_SUMMARY,
     ])
     expect(asks.map((ask) => (ask as DirectAsk).payload.model)).toEqual(['small', 'model-a'])
   })
 
   it('a request that would be refused is made otherwise, and is no call', () => {
     const refused: AskOutcome = { kind: 'unavailable', message: 'The provider would refuse the request.' }
-    const { asks, done } = run(contextOf({ context: { isWarm: false } }), [refused, GOOD])
+    const { asks, done } = runAttempts(createContext({ context: { isWarm: false } }), [refused, GOOD_SUMMARY])
     expect(asks.map((ask) => (ask as DirectAsk).payload.tools?.length)).toEqual([1, undefined])
     expect(done).toMatchObject({ ok: true, calls: 1, fallbackReason: 'api_error' })
   })
 
   it('an overflow of the fork says nothing of another model', () => {
-    const { asks } = run(contextOf({ direct: { model: 'large', window: null } }), [
-      failure('overflow', { over: 500 }),
-      GOOD,
+    const { asks } = runAttempts(createContext({ direct: { model: 'large', window: null } }), [
+      failWith('overflow', { over: 500 }),
+      GOOD_SUMMARY,
     ])
     expect(asks[1]).toMatchObject({ rung: 2, dropped: 0 })
   })
 
   it('what stripping saves need not be dropped', () => {
-    const builder = longTalk()
+    const builder = buildLongSession()
     builder.user([
       { type: 'image', source: { data: 'A'.repeat(40_000) } },
       { type: 'text', text: 'see' },
     ])
     builder.assistant('m-see', 'seen')
-    const { asks } = run(contextOf({ span: spanOf(builder) }), [failure('overflow', { over: 5_000 }), GOOD])
+    const { asks } = runAttempts(createContext({ span: selectSpan(builder) }), [
+      failWith('overflow', { over: 5_000 }),
+      GOOD_SUMMARY,
+    ])
     expect(asks[1]).toMatchObject({ rung: 2, dropped: 0 })
   })
 
   it('a failure of the one rung allowed ends it, with what to do', () => {
-    const { done } = run(contextOf({ policy: { compact: { chain: { local: 'never' } } } }), [
-      failure('server'),
+    const { done } = runAttempts(createContext({ policy: { compact: { chain: { local: 'never' } } } }), [
+      failWith('server'),
     ])
     expect(done).toMatchObject({
       ok: false,
@@ -252,14 +274,17 @@ describe('after a failure', () => {
 
   it('a block that fails goes on to the fork', () => {
     expect(
-      rungs(run(contextOf({ span: kept, profile: binding }), [failure('overloaded'), GOOD]).asks),
+      listRungs(
+        runAttempts(createContext({ span: kept, profile: binding }), [failWith('overloaded'), GOOD_SUMMARY])
+          .asks,
+      ),
     ).toEqual(['0 block', '1 fork'])
   })
 })
 
 describe('what no model was shown', () => {
   it('is handed back, oldest first', () => {
-    const { done, asks } = run(contextOf(), [failure('overflow', { over: 200 }), GOOD])
+    const { done, asks } = runAttempts(createContext(), [failWith('overflow', { over: 200 }), GOOD_SUMMARY])
     if (!done.ok) throw new Error(done.message)
     expect(done.covered.map((entry) => entry.record.uuid)).toEqual(['q1', 'a0', 'r0'])
     expect(asks[1]).toMatchObject({ dropped: 3 })
@@ -272,14 +297,17 @@ describe('what no model was shown', () => {
     ['leaves half of a window that is smaller than the longest answer', 1_000, 15],
   ])('%s', (_, limit, dropped) => {
     const direct = { model: 'model-a', window: 200_000, outputTokens: 500 }
-    const { asks } = run(contextOf({ direct }), [failure('overflow', { over: 200, limit }), GOOD])
+    const { asks } = runAttempts(createContext({ direct }), [
+      failWith('overflow', { over: 200, limit }),
+      GOOD_SUMMARY,
+    ])
     expect(asks[1]).toMatchObject({ kind: 'direct', dropped })
   })
 
   it('kept messages may be dropped at no loss', () => {
-    const { done } = run(contextOf({ span: spanOf(longTalk(), 'from', 'done') }), [
-      failure('overflow', { over: 200 }),
-      GOOD,
+    const { done } = runAttempts(createContext({ span: selectSpan(buildLongSession(), 'from', 'done') }), [
+      failWith('overflow', { over: 200 }),
+      GOOD_SUMMARY,
     ])
     expect(done).toMatchObject({ ok: true, covered: [] })
   })
@@ -291,17 +319,16 @@ describe('what no model was shown', () => {
     builder.assistant('m-one', 'done '.repeat(100))
     builder.user('two')
     builder.assistant('m-two', 'done '.repeat(100))
-    const context = contextOf({ span: spanOf(builder), context: { isWarm: false } })
-    const { asks } = run(context, [failure('overflow', { over: 1 }), GOOD])
+    const context = createContext({ span: selectSpan(builder), context: { isWarm: false } })
+    const { asks } = runAttempts(context, [failWith('overflow', { over: 1 }), GOOD_SUMMARY])
     expect(asks.map((ask) => (ask as DirectAsk).dropped)).toEqual([0, 2])
     expect(JSON.stringify(asks[0])).not.toBe(JSON.stringify(asks[1]))
   })
 
   it('where nothing would be left no model is asked any more', () => {
-    expect(rungs(run(contextOf(), [failure('overflow', { over: 1_000_000 }), GOOD]).asks)).toEqual([
-      '1 fork',
-      '4 local',
-    ])
+    expect(
+      listRungs(runAttempts(createContext(), [failWith('overflow', { over: 1_000_000 }), GOOD_SUMMARY]).asks),
+    ).toEqual(['1 fork', '4 local'])
   })
 })
 
@@ -309,7 +336,9 @@ describe('a summariser with a small window', () => {
   const small = { direct: { model: 'small', window: 4_000, outputTokens: 1_000 }, context: { isWarm: false } }
 
   it('is shown parts, then their summaries', () => {
-    const { asks, done } = run(contextOf({ ...small, span: spanOf(longTalk(30)) }), [GOOD])
+    const { asks, done } = runAttempts(createContext({ ...small, span: selectSpan(buildLongSession(30)) }), [
+      GOOD_SUMMARY,
+    ])
     const parts = asks.map((ask) => (ask.kind === 'direct' ? ask.part : null))
     expect(parts.at(-1)).toBe('join')
     expect(parts.slice(0, -1)).toEqual(
@@ -321,30 +350,33 @@ describe('a summariser with a small window', () => {
   })
 
   it('a part that fails is covered locally; parts that could not be joined are concatenated', () => {
-    const { asks, done } = run(contextOf({ ...small, span: spanOf(longTalk(30)) }), [said('no'), GOOD])
+    const { asks, done } = runAttempts(createContext({ ...small, span: selectSpan(buildLongSession(30)) }), [
+      answerWith('no'),
+      GOOD_SUMMARY,
+    ])
     if (!done.ok) throw new Error(done.message)
     expect(done.covered[0]?.record.uuid).toBe('q1')
     const last = asks.length
-    const failing = run(contextOf({ ...small, span: spanOf(longTalk(30)) }), [
-      ...Array.from({ length: last - 1 }, () => GOOD),
-      failure('server'),
+    const failing = runAttempts(createContext({ ...small, span: selectSpan(buildLongSession(30)) }), [
+      ...Array.from({ length: last - 1 }, () => GOOD_SUMMARY),
+      failWith('server'),
     ])
     expect(failing.done).toMatchObject({ ok: true, summarizer: 'model', covered: [] })
     expect(failing.done.ok && failing.done.summary).toContain('Part 2 of')
   })
 
   it('one far too small is learnt of, and parts are made for it', () => {
-    const span = spanOf(longTalk(60))
-    const { asks } = run(contextOf({ span, context: { isWarm: false }, direct: { outputTokens: 1_000 } }), [
-      failure('overflow', { limit: 6_000, over: 9_000 }),
-      GOOD,
-    ])
-    expect(rungs(asks).slice(0, 2)).toEqual(['2 direct', '3 direct'])
+    const span = selectSpan(buildLongSession(60))
+    const { asks } = runAttempts(
+      createContext({ span, context: { isWarm: false }, direct: { outputTokens: 1_000 } }),
+      [failWith('overflow', { limit: 6_000, over: 9_000 }), GOOD_SUMMARY],
+    )
+    expect(listRungs(asks).slice(0, 2)).toEqual(['2 direct', '3 direct'])
     expect((asks[1] as DirectAsk).part).toMatchObject({ number: 1 })
   })
 
   it('too small for parts: no model', () => {
-    const context = contextOf({ ...small, direct: { model: 'tiny', window: 1_500, outputTokens: 300 } })
-    expect(rungs(run(context, [GOOD]).asks)).toEqual(['4 local'])
+    const context = createContext({ ...small, direct: { model: 'tiny', window: 1_500, outputTokens: 300 } })
+    expect(listRungs(runAttempts(context, [GOOD_SUMMARY]).asks)).toEqual(['4 local'])
   })
 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, gateRules, summaryRules } from '../../test/summarize/summary-rules.ts'
-import { WorkedSession } from '../../test/summarize/worked-session.ts'
 import { neutralVoice, passGate } from './check-summary.ts'
 import { localSummary } from './local-summary.ts'
 import { factsOf } from './session-facts.ts'
@@ -21,8 +21,8 @@ A parser is wanted.
 9. Optional next step
 None.`
 
-function told(): WorkedSession {
-  const work = new WorkedSession()
+function told(): CodingSession {
+  const work = new CodingSession()
   work.says('Make a parser.')
   work.edits('/app/src/parser.ts', 'export {}')
   work.reads('/app/src/notes.md', 'x')
@@ -100,7 +100,7 @@ parser.ts:1 unexpected token`)
   })
 
   it('requires the folder of an edited file, and only the name of one that was read', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.edits('/app/src/index.ts', 'x')
     work.edits('/app/test/index.ts', 'y')
     work.reads('/app/src/main.ts', 'z')
@@ -113,14 +113,14 @@ parser.ts:1 unexpected token`)
   })
 
   it('does not take part of a longer name for the file', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.reads('/app/src/main.ts', 'z')
     const { added } = passGate('Summary:\ndomain.tsx', factsOf(work.history), gateRules)
     expect(added.files).toEqual(['/app/src/main.ts'])
   })
 
   it('takes secrets out of the summary and of what it adds', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     const secret = `sk-ant-api03-${'aB3x'.repeat(8)}`
     work.says(`The key is ${secret}.`)
     const { text } = passGate(`Summary:\nThe key ${secret} was set.`, factsOf(work.history), gateRules)
@@ -135,14 +135,14 @@ parser.ts:1 unexpected token`)
   })
 
   it('compares after redaction', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.says(`Use password=hunter2hunter2 there.`)
     const { added } = passGate('Summary:\nUse password=[redacted] there.', factsOf(work.history), gateRules)
     expect(added.messages).toEqual([])
   })
 
   it('stays within its budgets and tells what found no room', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     for (let at = 0; at < 30; at += 1) work.says(`Message ${at} ${'word '.repeat(100)}`)
     const facts = factsOf(work.history)
     const tight = { ...gateRules, messages: { each: 2_000, total: 1_000 }, tokens: 1_200 }
@@ -155,7 +155,7 @@ parser.ts:1 unexpected token`)
   })
 
   it('adds the newest errors in full and the last words of the others', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     for (let at = 0; at < 3; at += 1) work.runs(`make ${at}`, `${'x'.repeat(300)} error ${at}`, true)
     const { text } = passGate('Summary:\nx', factsOf(work.history), { ...gateRules, errors: 1 })
     expect(text.match(/x{100,} error \d/g)?.map((error) => [error.length, error.at(-1)])).toEqual([
@@ -170,7 +170,7 @@ parser.ts:1 unexpected token`)
     const summary = fc.oneof(text, fc.constant(SUMMARY))
     fc.assert(
       fc.property(summary, fc.array(text, { maxLength: 6 }), (given, said) => {
-        const work = new WorkedSession()
+        const work = new CodingSession()
         for (const [at, words] of said.entries()) {
           work.says(words)
           work.edits(`/src/${at}/a.ts`, words)
@@ -200,7 +200,7 @@ describe('a task that is done', () => {
     ['- Write the parser again', '- Write the parser again'],
     ['- Something else', '- Something else'],
   ])('as %j in the pending ones becomes %j', (line, kept) => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.lists(todos)
     const given = `7. **Pending Tasks:**\n${line}\n- Write the parser again\n8. Current work\n- Write the parser`
     const expected = given.replace(`\n${line}`, kept === '' ? '' : `\n${kept}`)

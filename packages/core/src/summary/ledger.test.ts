@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate } from '../../test/summarize/summary-rules.ts'
-import { WorkedSession } from '../../test/summarize/worked-session.ts'
 import { ledgerOf, namesIn } from './ledger.ts'
 
 const rules = { tokens: 1_500, estimate }
 
 describe('the ledger', () => {
   it('lists what the work is using by file, newest first, paths whole', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.says('Rename parseQuery in the parser.')
     work.reads('/app/src/parser.ts', 'export function parseQuery(rawText: string) {}')
     work.edits('/app/src/parser.ts', 'export function readQuery(rawText: string) {}')
@@ -22,7 +22,7 @@ describe('the ledger', () => {
   })
 
   it('has the files and their symbols as data too', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.edits('/app/a.ts', 'const firstName = 1')
     expect(ledgerOf(work.history, rules)).toMatchObject({
       files: [{ path: '/app/a.ts', edits: 1, reads: 0, symbols: ['firstName'] }],
@@ -31,14 +31,14 @@ describe('the ledger', () => {
   })
 
   it('takes bare and relative names for the whole path they end', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.edits('/app/src/parser.ts', 'x')
     work.answers('parser.ts is done, and so is src/parser.ts, b/src/parser.ts in the diff.')
     expect(ledgerOf(work.history, rules).files.map(({ path }) => path)).toEqual(['/app/src/parser.ts'])
   })
 
   it('lets what was used last go before what was met long ago, and what was used before what was met', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.edits('/app/old.ts', 'oldName')
     for (let at = 0; at < 30; at += 1) work.answers('…')
     work.reads('/app/read.ts', 'metName')
@@ -48,7 +48,7 @@ describe('the ledger', () => {
   })
 
   it('is nothing where nothing was named, and where there is no room', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.says('hello')
     expect(ledgerOf(work.history, rules)).toEqual({ files: [], names: [], lines: [], text: '', tokens: 0 })
     work.edits('/app/a.ts', 'aName')
@@ -56,7 +56,7 @@ describe('the ledger', () => {
   })
 
   it('names nothing from summaries of what the log holds, but all from one of what it does not', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.compacts('Summary:\nworked on lostName in /app/lost.ts')
     work.edits('/app/a.ts', 'aName')
     work.compacts('Summary:\ninventedName in /app/invented.ts')
@@ -67,7 +67,7 @@ describe('the ledger', () => {
   })
 
   it('has no secrets, nor parts of them', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.runs(
       `deploy --password my_secret_word123`,
       `PASSWORD=other_secret_word9\nTOKEN: 'third_secret_word'`,
@@ -84,7 +84,7 @@ describe('the ledger', () => {
     const edits = fc.array(fc.tuple(path, fc.array(name, { maxLength: 12 })), { maxLength: 25 })
     fc.assert(
       fc.property(edits, fc.integer({ min: 0, max: 900 }), (made, tokens) => {
-        const work = new WorkedSession()
+        const work = new CodingSession()
         for (const [parts, names] of made) work.edits(`/${parts.join('/')}.ts`, names.join(' '))
         const ledger = ledgerOf(work.history, { tokens, estimate })
         expect(ledger.tokens).toBeLessThanOrEqual(tokens)

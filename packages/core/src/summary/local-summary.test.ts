@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, summaryRules } from '../../test/summarize/summary-rules.ts'
-import { WorkedSession } from '../../test/summarize/worked-session.ts'
 import { localSummary } from './local-summary.ts'
 import { factsOf } from './session-facts.ts'
 import { sectionsIn } from './summary-prompt.ts'
 
-function told(): WorkedSession {
-  const work = new WorkedSession()
+function told(): CodingSession {
+  const work = new CodingSession()
   work.says('Make the login work again.')
   work.reads('/app/src/login.ts', 'export function login() {}\n')
   work.runs('cd /app && npm test | tail -3', 'FAIL login\nexpected 200, got 401', true)
@@ -117,7 +117,7 @@ The latest request: "Bitte auch die Fehlermeldung
   })
 
   it('says that a list is done when all of it is', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.lists([{ content: 'one', status: 'completed' }])
     expect(localSummary(factsOf(work.history), summaryRules).text).toContain(
       '7. Pending tasks\nEvery task on the list is done.\n',
@@ -125,7 +125,7 @@ The latest request: "Bitte auch die Fehlermeldung
   })
 
   it('quotes a summary whose records are not in the log, cut to a limit', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.compacts(`Summary:\nThe port is 5417. ${'More. '.repeat(5_000)}`)
     work.says('Go on.')
     const { text, tokens } = localSummary(factsOf(work.history), summaryRules)
@@ -134,8 +134,8 @@ The latest request: "Bitte auch die Fehlermeldung
 })
 
 describe('when room is short', () => {
-  function crowded(): WorkedSession {
-    const work = new WorkedSession()
+  function crowded(): CodingSession {
+    const work = new CodingSession()
     work.says('Rename the parser.')
     for (let at = 0; at < 60; at += 1) {
       work.says(`Message ${at}: ${'some words of the person '.repeat(20)}`)
@@ -175,7 +175,7 @@ describe('when room is short', () => {
   })
 
   it('fits whatever single thing is too large for it', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     const huge = 'long/'.repeat(20_000)
     work.says(huge)
     work.edits(`/${huge}a.ts`, huge)
@@ -202,7 +202,7 @@ describe('of any session', () => {
         fc.array(words, { maxLength: 12 }),
         fc.integer({ min: 400, max: 4_000 }),
         (said, tokens) => {
-          const work = new WorkedSession()
+          const work = new CodingSession()
           for (const [at, text] of said.entries()) {
             work.says(text)
             work.edits(`/src/${at}.ts`, text)

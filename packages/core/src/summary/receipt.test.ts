@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate } from '../../test/summarize/summary-rules.ts'
-import { WorkedSession } from '../../test/summarize/worked-session.ts'
 import { receiptOf } from './receipt.ts'
 import { redact } from './redact.ts'
 
@@ -13,7 +13,7 @@ const rules = {
 
 describe('the receipt of a compaction', () => {
   function compacted(summary: string) {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.says('Rename parseQuery.')
     work.edits('/app/src/parser.ts', 'readQuery(rawText)')
     work.runs('npm test', 'tokenError at 3', true)
@@ -43,7 +43,7 @@ describe('the receipt of a compaction', () => {
   })
 
   it('names what only an earlier summary still mentioned', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.says('Amounts are in cents.')
     work.edits('/app/src/parser.ts', 'readQuery(rawText)')
     const history = work.builder.view.entries.toArray().map(({ record }) => record)
@@ -70,7 +70,7 @@ describe('the receipt of a compaction', () => {
   })
 
   it('counts nothing as lost that a kept record still says, secrets in it or not', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.says('Use password=hunter2hunter2 in parseQuery.')
     const before = work.builder.view.entries.toArray()
     expect(receiptOf({ ...rules, before, after: before, summarised: [] })).toEqual({
@@ -85,7 +85,7 @@ describe('the receipt of a compaction', () => {
   })
 
   it('names the weightiest identifiers and counts the rest', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.answers(
       Array.from({ length: 230 }, (_, at) => `name_${String.fromCharCode(97 + (at % 26))}_${at}`).join(' '),
     )

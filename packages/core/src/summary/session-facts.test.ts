@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate } from '../../test/summarize/summary-rules.ts'
-import { WorkedSession } from '../../test/summarize/worked-session.ts'
 import { toolRunsOf } from '../log/tool-calls.ts'
 import {
   factsOf,
@@ -15,7 +15,7 @@ const rules = { eachTokens: 2_000, estimate }
 
 describe('user messages', () => {
   it('is theirs alone: no summaries, no engine, no tools, no commands', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.says('Build it.')
     work.builder.user('a reminder', { isMeta: true })
     work.builder.user('<local-command-stdout>ok</local-command-stdout>')
@@ -26,7 +26,7 @@ describe('user messages', () => {
   })
 
   it('is a correction where the model had been stopped', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.says('Build it.')
     work.answers('Building.')
     work.builder.user('[Request interrupted by user]')
@@ -51,7 +51,7 @@ describe('user messages', () => {
 
 describe('files', () => {
   it('have what was done to them and their last state, newest first', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.reads('/src/a.ts', 'one\ntwo\n')
     work.edits('/src/a.ts', 'const a = 1')
     work.calls('Write', { file_path: '/src/new.ts', content: 'export {}' }, 'ok')
@@ -76,7 +76,7 @@ describe('files', () => {
 
 describe('the rest', () => {
   it('has the plan, the latest words, and a summary of what the log does not hold', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.compacts('Summary:\nof another file')
     work.calls('ExitPlanMode', { plan: 'First this.' }, 'ok')
     work.answers('Started.')
@@ -89,7 +89,7 @@ describe('the rest', () => {
   })
 
   it('has no secrets', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     const secret = `ghp_${'aB3'.repeat(12)}`
     work.says(`use ${secret}`)
     work.edits('/src/a.ts', `const token = '${secret}'`)
@@ -120,7 +120,7 @@ describe('the normal form of a command', () => {
 
 describe('commands that failed', () => {
   it('have their last error, how often they failed, and what was changed since', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.runs('npm test', 'first error', true)
     work.edits('/src/a.ts', 'x')
     work.runs('cd /src && npm test | tail -5', 'second error', true)
@@ -137,7 +137,7 @@ describe('commands that failed', () => {
   })
 
   it('are settled when the same command succeeds, with the changes that led there', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.runs('npm test', 'error', true)
     work.edits('/src/a.ts', 'x')
     work.runs('npm run lint', 'fine')
@@ -149,7 +149,7 @@ describe('commands that failed', () => {
   })
 
   it('fail again after they were settled', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.runs('make', 'one', true)
     work.runs('make', 'fine')
     work.runs('make', 'two', true)
@@ -159,14 +159,14 @@ describe('commands that failed', () => {
   })
 
   it('keep the end of a long error, white space at its end included', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     const output = `${'x'.repeat(700)}${'y'.repeat(600)}\n\n`
     work.runs('make', output, true)
     expect(failingCommandsOf(toolRunsOf(work.history), same)[0]?.error).toBe(`${'y'.repeat(600)}\n\n`)
   })
 
   it('are known by an exit code where nothing marks them', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.runs('make', 'Wall time: 1\nProcess exited with code 2\nOutput:\nno rule')
     work.runs('ls', 'Process exited with code 0\nOutput:')
     work.runs('grep -r nothing', 'Process exited with code 1\nOutput:\n')
@@ -176,7 +176,7 @@ describe('commands that failed', () => {
 
 describe('other calls that failed', () => {
   it('stand until the same tool works on the same file', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     work.edits('/src/a.ts', 'x', true)
     work.edits('/src/b.ts', 'x', true)
     work.edits('/src/a.ts', 'x')

@@ -11,8 +11,16 @@ import { isDone, mostCalls } from '../../src/summary/attempts.ts'
 import { chooseSpan, keptMetadata, type Span } from '../../src/summary/select-span.ts'
 import type { CompactForm } from '../../src/summary/summary-prompt.ts'
 import { validate } from '../../src/validate/validate.ts'
-import { contextOf, failure, GOOD, longTalk, run, said, spanOf } from '../summarize/asking.ts'
-import { sessions } from './sessions.ts'
+import {
+  answerWith,
+  buildLongSession,
+  createContext,
+  failWith,
+  GOOD_SUMMARY,
+  runAttempts,
+  selectSpan,
+} from '../summarize/summary-attempts.ts'
+import { generatedSessions } from './generated-sessions.ts'
 
 const form = fc.constantFrom<CompactForm>('full', 'from', 'up_to')
 const uuids = (entries: readonly Entry[]): readonly string[] => entries.map((entry) => entry.record.uuid)
@@ -80,7 +88,7 @@ describe('law 3: conservation, as far as a span decides it', () => {
     const seen = { full: 0, from: 0, up_to: 0, pinned: 0, unanswered: 0, moved: 0, refused: 0 }
     fc.assert(
       fc.property(
-        sessions(),
+        generatedSessions(),
         form,
         fc.nat(),
         fc.array(fc.nat(), { maxLength: 3 }),
@@ -149,14 +157,14 @@ describe('law 3: conservation, as far as a span decides it', () => {
 })
 
 const outcome: fc.Arbitrary<AskOutcome> = fc.oneof(
-  { weight: 2, arbitrary: fc.constant(GOOD) },
+  { weight: 2, arbitrary: fc.constant(GOOD_SUMMARY) },
   fc.constantFrom(
-    said(''),
-    said('x', 'max_tokens'),
-    said('no', 'refusal'),
-    said('<analysis>only</analysis>'),
-    said('<summary>x</summary>', 'model_context_window_exceeded'),
-    said(`<summary>${'long '.repeat(100_000)}</summary>`),
+    answerWith(''),
+    answerWith('x', 'max_tokens'),
+    answerWith('no', 'refusal'),
+    answerWith('<analysis>only</analysis>'),
+    answerWith('<summary>x</summary>', 'model_context_window_exceeded'),
+    answerWith(`<summary>${'long '.repeat(100_000)}</summary>`),
     { kind: 'stalled', message: 'nothing came' } as const,
     { kind: 'unavailable', message: 'no parent' } as const,
     {
@@ -169,7 +177,7 @@ const outcome: fc.Arbitrary<AskOutcome> = fc.oneof(
     weight: 3,
     arbitrary: fc
       .constantFrom('server', 'overloaded', 'auth', 'not-found', 'invalid-request')
-      .map((kind) => failure(kind)),
+      .map((kind) => failWith(kind)),
   },
   {
     weight: 4,
@@ -179,7 +187,7 @@ const outcome: fc.Arbitrary<AskOutcome> = fc.oneof(
         limit: fc.option(fc.integer({ min: 500, max: 8_000 })),
       })
       .map(({ over, limit }) =>
-        failure('overflow', { ...(over === null ? {} : { over }), ...(limit === null ? {} : { limit }) }),
+        failWith('overflow', { ...(over === null ? {} : { over }), ...(limit === null ? {} : { limit }) }),
       ),
   },
 )
@@ -208,7 +216,7 @@ interface Settings {
 
 function contextFor(span: Span, given: Settings): ChainContext {
   const { fork, isWarm, local, retries, drops, window, other, charactersPerToken } = given
-  return contextOf({
+  return createContext({
     span,
     policy: { compact: { chain: { fork, local }, direct: { retries }, headDrop: { retries: drops } } },
     direct: { window, outputTokens: 600, ...(other ? { model: 'other' } : {}) },
@@ -243,8 +251,8 @@ describe('law 9: asking ends', () => {
     fc.assert(
       fc.property(
         fc.oneof(
-          sessions({ settled: true }),
-          fc.nat({ max: 40 }).map((rounds) => ({ builder: longTalk(rounds) })),
+          generatedSessions({ settled: true }),
+          fc.nat({ max: 40 }).map((rounds) => ({ builder: buildLongSession(rounds) })),
         ),
         form,
         fc.nat(),
@@ -254,7 +262,7 @@ describe('law 9: asking ends', () => {
           const { chosen } = choice(session, how, pick, [])
           if (!chosen.ok) return
           const context = contextFor(chosen.span, given)
-          const { asks, done } = run(context, outcomes, 'Summary:\nx')
+          const { asks, done } = runAttempts(context, outcomes, 'Summary:\nx')
           const models = asks.filter((ask) => ask.kind !== 'local')
           expect(models.length).toBeLessThanOrEqual(mostCalls(context.policy))
           const whole = models.filter((ask) => ask.kind !== 'direct' || ask.part === null)
@@ -283,11 +291,11 @@ describe('law 3: only what a summariser was shown may leave the view', () => {
   it('each summarised record was in a call whose answer was taken, or is handed back for the local extractor', () => {
     const seen = { covered: 0, parts: 0 }
     const some = fc.constantFrom(
-      GOOD,
-      GOOD,
-      said('no'),
-      failure('overflow'),
-      failure('overflow', { over: 900 }),
+      GOOD_SUMMARY,
+      GOOD_SUMMARY,
+      answerWith('no'),
+      failWith('overflow'),
+      failWith('overflow', { over: 900 }),
     )
     const rounds = fc.integer({ min: 1, max: 60 })
     fc.assert(
@@ -296,16 +304,16 @@ describe('law 3: only what a summariser was shown may leave the view', () => {
         fc.array(some, { maxLength: 8 }),
         fc.constantFrom(null, 5_000),
         (count, chosen, window) => {
-          const outcomes = [...chosen, GOOD]
-          const span = spanOf(longTalk(count))
-          const context = contextOf({
+          const outcomes = [...chosen, GOOD_SUMMARY]
+          const span = selectSpan(buildLongSession(count))
+          const context = createContext({
             span,
             context: { isWarm: false },
             direct: { window, outputTokens: 1_000 },
           })
-          const { asks, done } = run(context, outcomes)
+          const { asks, done } = runAttempts(context, outcomes)
           if (!done.ok || done.summarizer === 'local') return
-          const taken = asks.filter((_, at) => outcomes[Math.min(at, outcomes.length - 1)] === GOOD)
+          const taken = asks.filter((_, at) => outcomes[Math.min(at, outcomes.length - 1)] === GOOD_SUMMARY)
           const shown = JSON.stringify(taken)
           const covered = new Set(uuids(done.covered))
           for (let round = 0; round < count; round += 1) {

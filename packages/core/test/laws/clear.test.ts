@@ -1,5 +1,4 @@
-import type { SessionBuilder } from '@tidemark/core/testing'
-import { runs } from '@tidemark/core/testing'
+import { runs, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { COLD } from '../../src/cache/cache-temperature.ts'
@@ -22,7 +21,7 @@ import { scalePolicy } from '../../src/policy/limits.ts'
 import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
 import { validate } from '../../src/validate/validate.ts'
 import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
-import { sessions } from './sessions.ts'
+import { generatedSessions } from './generated-sessions.ts'
 
 /** Small figures, so that generated sessions, whose results are short but for pictures, come to be cleared. */
 const KEEP = 2
@@ -70,7 +69,7 @@ const request = (view: View): string => JSON.stringify(messagesOf(flatten(view))
 
 /** A session and what would be cleared in it. */
 function clearings(overrides: Partial<ClearingQuestion> = {}) {
-  return sessions()
+  return generatedSessions()
     .map(({ builder }) => ({ builder, proposal: proposeClearing(questionOf(builder, overrides)).proposal }))
     .filter((case_): case_ is { builder: SessionBuilder; proposal: ClearProposal } => case_.proposal !== null)
 }
@@ -224,7 +223,7 @@ describe('laws of clearing', () => {
 
   it('the register kept up entry by entry is the one made from scratch, after every record', () => {
     fc.assert(
-      fc.property(sessions(), ({ records }) => {
+      fc.property(generatedSessions(), ({ records }) => {
         let [session, view] = [emptySession(), emptyView()]
         let register = emptyRegister(RULES)
         for (const record of records) {
@@ -241,7 +240,7 @@ describe('laws of clearing', () => {
   it('with clearing switched off nothing is proposed', () => {
     const policy = createPolicy({ switches: { microcompactEnabled: false } })
     fc.assert(
-      fc.property(sessions(), ({ builder }) => {
+      fc.property(generatedSessions(), ({ builder }) => {
         const { proposal, native } = proposeClearing(questionOf(builder, { policy, idleMs: 90 * 60_000 }))
         expect([proposal, native]).toEqual([null, null])
       }),

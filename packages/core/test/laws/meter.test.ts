@@ -9,7 +9,7 @@ import { advanceMeter, emptyMeter, growthPerCall, readMeter } from '../../src/to
 import { sizeOf, startCalibration } from '../../src/tokens/usage.ts'
 import { ESTIMATOR, POLICY } from '../clear/situation.ts'
 import { contextTokens } from './context-tokens.ts'
-import { sessions } from './sessions.ts'
+import { generatedSessions } from './generated-sessions.ts'
 
 const { estimate }: Policy = POLICY
 const CALIBRATION = startCalibration({ scale: 1.2, offset: 5, weight: 2_000 })
@@ -31,28 +31,38 @@ function withUsage(record: SessionRecord, index: number, seed: number): SessionR
 describe('the meter', () => {
   it('law 11: read after every record, it says what counting anew says', () => {
     fc.assert(
-      fc.property(sessions(), fc.nat({ max: 99 }), fc.boolean(), ({ records }, seed, stripsThinking) => {
-        let [session, view] = [emptySession(), emptyView()]
-        let meter = emptyMeter(ESTIMATOR)
-        for (const [index, record] of records.entries()) {
-          session = reduce(session, withUsage(record, index + 1, seed))
-          view = advance(view, session)
-          meter = advanceMeter(meter, view)
-          const shared = { calibration: CALIBRATION, policy: estimate, stripsThinking, prefix: () => PREFIX }
-          const deleted = seed % 2 === 0 ? [] : [{ type: 'text', text: 'deleted since' }]
-          const tokens = deleted.reduce((sum, block) => sum + ESTIMATOR.block(block), 0)
-          expect(readMeter(meter, { ...shared, deleted: tokens })).toEqual(
-            contextTokens({ ...shared, view, estimator: ESTIMATOR, deleted }),
-          )
-        }
-      }),
+      fc.property(
+        generatedSessions(),
+        fc.nat({ max: 99 }),
+        fc.boolean(),
+        ({ records }, seed, stripsThinking) => {
+          let [session, view] = [emptySession(), emptyView()]
+          let meter = emptyMeter(ESTIMATOR)
+          for (const [index, record] of records.entries()) {
+            session = reduce(session, withUsage(record, index + 1, seed))
+            view = advance(view, session)
+            meter = advanceMeter(meter, view)
+            const shared = {
+              calibration: CALIBRATION,
+              policy: estimate,
+              stripsThinking,
+              prefix: () => PREFIX,
+            }
+            const deleted = seed % 2 === 0 ? [] : [{ type: 'text', text: 'deleted since' }]
+            const tokens = deleted.reduce((sum, block) => sum + ESTIMATOR.block(block), 0)
+            expect(readMeter(meter, { ...shared, deleted: tokens })).toEqual(
+              contextTokens({ ...shared, view, estimator: ESTIMATOR, deleted }),
+            )
+          }
+        },
+      ),
       { numRuns: runs(80, 30) },
     )
   })
 
   it('law 11: right after a rewrite it is the estimate of the next request, and nothing measured before counts', () => {
     fc.assert(
-      fc.property(sessions(), ({ builder }) => {
+      fc.property(generatedSessions(), ({ builder }) => {
         builder.notice('microcompact_boundary', {
           microcompactMetadata: {
             trigger: 'auto',

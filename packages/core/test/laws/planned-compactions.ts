@@ -34,7 +34,7 @@ export interface CompactionPlan {
 
 export interface PlannedCompaction {
   readonly form: 'full' | 'from' | 'up_to'
-  /** Which record of the view, in thousandths of it. */
+  /** Position of the pivot in the view, in thousandths. */
   readonly pivot: number
   /** User messages before it that nobody answers. */
   readonly prompts: number
@@ -66,7 +66,7 @@ export function buildSession({ numbers }: CompactionPlan): SessionBuilder {
   return builder
 }
 
-/** The record of the view at so many thousandths. */
+/** The record at so many thousandths of the view. */
 export function entryAt({ view }: SessionState, thousandths: number): Entry | undefined {
   const shown = view.entries.toArray().filter(isShown)
   return shown[Math.floor((thousandths * shown.length) / 1000)]
@@ -88,7 +88,7 @@ export function shownUuids({ view }: SessionState): readonly string[] {
   return listUuids(view.entries.toArray().filter(isShown))
 }
 
-/** Every byte of the request that would go out now, markers included. */
+/** The request that would be sent now, to the byte, markers included. */
 export function requestBytes(state: SessionState, host: TurnHost): string {
   const { standing } = state.told
   if (standing === null) return JSON.stringify(flatMessagesOf(state.flat).map(({ message }) => message))
@@ -96,7 +96,7 @@ export function requestBytes(state: SessionState, host: TurnHost): string {
   return JSON.stringify([payload, raw?.map((texts) => (texts === undefined ? null : [...texts]))])
 }
 
-/** The messages alone: where markers stand depends on what was sent before. */
+/** The messages without markers, whose places depend on earlier requests. */
 export function messageBytes(state: SessionState): string {
   return JSON.stringify(
     flatMessagesOf(state.flat).map(({ message, raw }) => [message, raw === undefined ? null : [...raw]]),

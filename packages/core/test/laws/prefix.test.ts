@@ -5,7 +5,7 @@ import { advance, emptyView } from '../../src/context/context-view.ts'
 import { type Flat, flatten } from '../../src/context/flatten.ts'
 import { isAct, isPrompt, type KnownRecord, type SessionRecord } from '../../src/log/record.ts'
 import { emptySession, reduce } from '../../src/log/session.ts'
-import { fragmentsOf, sessions } from './sessions.ts'
+import { blockFragments, generatedSessions } from './generated-sessions.ts'
 
 /** A request can go out when the response before it is whole and every call has its answer. */
 function isRequestPoint(records: readonly SessionRecord[], index: number, flat: Flat): boolean {
@@ -40,7 +40,7 @@ describe('law 5: prefix', () => {
   it('appending never changes what was sent before', () => {
     let compared = 0
     fc.assert(
-      fc.property(sessions({ settled: true }), ({ records }) => {
+      fc.property(generatedSessions({ settled: true }), ({ records }) => {
         let session = emptySession()
         let view = emptyView()
         let flat: Flat | undefined
@@ -54,7 +54,7 @@ describe('law 5: prefix', () => {
           view = advance(view, session)
           flat = flatten(view, flat)
           if (!isRequestPoint(records, index, flat)) continue
-          const now = fragmentsOf(flat)
+          const now = blockFragments(flat)
           if (before !== null) {
             expect(now.slice(0, before.length)).toEqual(before)
             compared += 1
@@ -69,7 +69,7 @@ describe('law 5: prefix', () => {
 
   it('what is frozen is never touched again', () => {
     fc.assert(
-      fc.property(sessions(), ({ records }) => {
+      fc.property(generatedSessions(), ({ records }) => {
         let session = emptySession()
         let view = emptyView()
         let flat: Flat | undefined

@@ -7,6 +7,7 @@ import { blocksOf } from '../../src/log/block.ts'
 import { keyOf } from '../../src/sources/context-source.ts'
 import { reopen, undoNow } from '../engine/test-session.ts'
 import { contextTokens } from './context-tokens.ts'
+import { blockFragments } from './generated-sessions.ts'
 import {
   addWork,
   checkEachCompaction,
@@ -17,7 +18,6 @@ import {
   TODO,
   toCompactAsked,
 } from './planned-compactions.ts'
-import { fragmentsOf } from './sessions.ts'
 
 describe('compactions of generated sessions', () => {
   it('law 3: every record is shown, summarised or carried, exactly one of them, and what one kept the next may take', () =>
@@ -70,9 +70,9 @@ describe('compactions of generated sessions', () => {
 
   it('law 5: between two of them nothing that was sent changes', () =>
     checkEachCompaction(async (made) => {
-      const sent = fragmentsOf(made.run.state.flat)
+      const sent = blockFragments(made.run.state.flat)
       await addWork(made, { form: 'full', pivot: 0, prompts: 1, rounds: 1, pin: null })
-      expect(fragmentsOf(made.run.state.flat).slice(0, sent.length)).toEqual(sent)
+      expect(blockFragments(made.run.state.flat).slice(0, sent.length)).toEqual(sent)
     }))
 
   it('law 7: undo gives exactly the former request', () =>

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { flatten, openCalls, settlingRecord } from '../../src/context/flatten.ts'
-import { fragmentsOf, sessions } from './sessions.ts'
+import { blockFragments, generatedSessions } from './generated-sessions.ts'
 
 describe('interrupted tools', () => {
   it('an answer appended for each open call leaves the request as it was, and none open', () => {
     let settled = 0
     fc.assert(
-      fc.property(sessions(), ({ builder }) => {
+      fc.property(generatedSessions(), ({ builder }) => {
         const before = flatten(builder.view)
         const calls = openCalls(before)
         fc.pre(calls.length > 0)
@@ -15,11 +15,11 @@ describe('interrupted tools', () => {
         const { message, ...flags } = settlingRecord(calls)
         builder.user(message.content, flags)
         const after = flatten(builder.view)
-        expect(fragmentsOf(after).toSorted()).toEqual(fragmentsOf(before).toSorted())
+        expect(blockFragments(after).toSorted()).toEqual(blockFragments(before).toSorted())
         expect(openCalls(after)).toEqual([])
         const late = calls[0]?.id ?? ''
         builder.result(late, 'the real answer, too late')
-        expect(fragmentsOf(flatten(builder.view))).toEqual(fragmentsOf(after))
+        expect(blockFragments(flatten(builder.view))).toEqual(blockFragments(after))
         expect(flatten(builder.view).tailRepairs.map((repair) => repair.kind)).toContain('duplicate-result')
       }),
       { numRuns: 200 },

@@ -4,14 +4,14 @@ import { describe, expect, it } from 'vitest'
 import { chooseUndo, type View } from '../../src/context/context-view.ts'
 import { flatten, messagesOf } from '../../src/context/flatten.ts'
 import { isKnown } from '../../src/log/record.ts'
-import { sessions } from './sessions.ts'
+import { generatedSessions } from './generated-sessions.ts'
 
 const request = (view: View): string => JSON.stringify(messagesOf(flatten(view)))
 
 describe('law 7: undo gives exactly the requests from before', () => {
   it('of any number of acts, newest first, whatever came between', () => {
     fc.assert(
-      fc.property(sessions(), ({ builder }) => {
+      fc.property(generatedSessions(), ({ builder }) => {
         const { acts } = builder.view
         for (const act of [...acts].reverse()) {
           const choice = chooseUndo(builder.view, act.uuid)
@@ -35,7 +35,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
 
   it('of everything: what is left is what was said, and nothing of it cleared', () => {
     fc.assert(
-      fc.property(sessions(), ({ builder, records }) => {
+      fc.property(generatedSessions(), ({ builder, records }) => {
         while (builder.view.acts.length > 0) {
           const choice = chooseUndo(builder.view)
           if (!choice.ok) throw new Error(choice.message)

@@ -6,7 +6,7 @@ import { type Flat, flatten, messagesOf } from '../../src/context/flatten.ts'
 import { emptySession, reduce } from '../../src/log/session.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import { advanceCheck, type Checked, findingsOf, startCheck, validate } from '../../src/validate/validate.ts'
-import { sessions } from './sessions.ts'
+import { generatedSessions } from './generated-sessions.ts'
 
 /** What a present-day provider takes: roles may repeat, thinking may stand anywhere but at the end. */
 const profile = createProfile({
@@ -21,7 +21,7 @@ describe('law 2: wire', () => {
   it('the request of every state of every session is one a provider takes', () => {
     let repaired = 0
     fc.assert(
-      fc.property(sessions(), ({ records }) => {
+      fc.property(generatedSessions(), ({ records }) => {
         let session = emptySession()
         let view = emptyView()
         let flat: Flat | undefined
@@ -42,7 +42,7 @@ describe('law 2: wire', () => {
 
   it('checking as it grows finds what checking the whole finds', () => {
     fc.assert(
-      fc.property(sessions(), fc.boolean(), ({ records }, strict) => {
+      fc.property(generatedSessions(), fc.boolean(), ({ records }, strict) => {
         const rules = strict ? createProfile() : profile
         let session = emptySession()
         let view = emptyView()

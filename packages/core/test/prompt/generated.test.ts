@@ -12,7 +12,7 @@ import {
 } from '../../src/request/build-request.ts'
 import { frontOf, openEpoch } from '../../src/request/prefix.ts'
 import { advanceCheck, type Checked, startCheck, validate } from '../../src/validate/validate.ts'
-import { sessions } from '../laws/sessions.ts'
+import { generatedSessions } from '../laws/generated-sessions.ts'
 import { POLICY, PRESENT } from './conversation.ts'
 
 const tools = [...PRESENT.tools, { type: 'search_1', name: 'web_search' }]
@@ -30,45 +30,50 @@ const profile = createProfile({
 describe('law 2: wire, on generated sessions', () => {
   it('markers are legal at every state, and checking as it grows finds what checking the whole finds', () => {
     fc.assert(
-      fc.property(sessions(), fc.boolean(), fc.constantFrom('5m', '1h'), ({ records }, clears, ttl) => {
-        let session = emptySession()
-        let view = emptyView()
-        let flat: Flat | undefined
-        let checked: Checked = startCheck(profile)
-        let previous: AssembledRequest | undefined
-        for (const record of records) {
-          session = reduce(session, record)
-          view = advance(view, session)
-          flat = flatten(view, flat)
-          checked = advanceCheck(checked, flat)
-          // Nothing has been said yet: there is no request to make.
-          if (flat.frozen.length + flat.tail.length === 0) continue
-          const result = [...flat.frozen, ...flat.tail]
-            .flatMap(({ message }) => (typeof message.content === 'string' ? [] : message.content))
-            .find((block) => block.type === 'tool_result')
-          const edge = {
-            result: typeof result?.tool_use_id === 'string' ? result.tool_use_id : null,
-            left: null,
-            rewrittenAt: 0,
+      fc.property(
+        generatedSessions(),
+        fc.boolean(),
+        fc.constantFrom('5m', '1h'),
+        ({ records }, clears, ttl) => {
+          let session = emptySession()
+          let view = emptyView()
+          let flat: Flat | undefined
+          let checked: Checked = startCheck(profile)
+          let previous: AssembledRequest | undefined
+          for (const record of records) {
+            session = reduce(session, record)
+            view = advance(view, session)
+            flat = flatten(view, flat)
+            checked = advanceCheck(checked, flat)
+            // Nothing has been said yet: there is no request to make.
+            if (flat.frozen.length + flat.tail.length === 0) continue
+            const result = [...flat.frozen, ...flat.tail]
+              .flatMap(({ message }) => (typeof message.content === 'string' ? [] : message.content))
+              .find((block) => block.type === 'tool_result')
+            const edge = {
+              result: typeof result?.tool_use_id === 'string' ? result.tool_use_id : null,
+              left: null,
+              rewrittenAt: 0,
+            }
+            const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
+            const payload = payloadOf(request)
+            expect(validate(payload, profile)).toEqual([])
+            expect(requestFindings(checked, request)).toEqual([])
+            expect(request.markers.length).toBeLessThanOrEqual(4)
+            const fresh = assembleRequest({ front, flat, profile, markers, ttl, clears, edge })
+            expect(request.markers).toEqual(fresh.markers)
+            expect([...request.counted.starts]).toEqual([...fresh.counted.starts])
+            previous = request
           }
-          const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
-          const payload = payloadOf(request)
-          expect(validate(payload, profile)).toEqual([])
-          expect(requestFindings(checked, request)).toEqual([])
-          expect(request.markers.length).toBeLessThanOrEqual(4)
-          const fresh = assembleRequest({ front, flat, profile, markers, ttl, clears, edge })
-          expect(request.markers).toEqual(fresh.markers)
-          expect([...request.counted.starts]).toEqual([...fresh.counted.starts])
-          previous = request
-        }
-      }),
+        },
+      ),
       { numRuns: 60 },
     )
   })
 
   it('a message that carries no marker is handed over as it is', () => {
     fc.assert(
-      fc.property(sessions(), ({ builder }) => {
+      fc.property(generatedSessions(), ({ builder }) => {
         const flat = flatten(builder.view)
         const request = assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
         const marked = new Set(

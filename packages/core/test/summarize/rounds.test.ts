@@ -11,8 +11,8 @@ import { ledgerOf, namesIn } from '../../src/summary/ledger.ts'
 import { localSummary } from '../../src/summary/local-summary.ts'
 import { redact } from '../../src/summary/redact.ts'
 import { factsOf, mustHold } from '../../src/summary/session-facts.ts'
+import { CodingSession } from './coding-session.ts'
 import { estimate, gateRules, summaryRules } from './summary-rules.ts'
-import { WorkedSession } from './worked-session.ts'
 
 const ROUNDS = 20
 const SECRET = `ghp_${'aB3'.repeat(12)}`
@@ -29,14 +29,14 @@ type Summarise = (history: readonly KnownRecord[]) => string
 const local: Summarise = (history) => localSummary(factsOf(history), summaryRules).text
 const gated: Summarise = (history) => passGate('Summary:\nWork went on.', factsOf(history), gateRules).text
 
-function firstRound(work: WorkedSession): void {
+function firstRound(work: CodingSession): void {
   work.says(PLANTED[0] ?? '')
   work.edits(PLANTED[1] ?? '', PLANTED[2] ?? '')
   work.runs('serve', PLANTED[3] ?? '', true)
   work.calls('TaskCreate', { subject: PLANTED[4] }, 'Task #1 created')
 }
 
-function laterRound(work: WorkedSession, round: number): void {
+function laterRound(work: CodingSession, round: number): void {
   work.says(`Round ${round}: change step_${round}, with ${SECRET} where it asks for one.`)
   work.edits(`/app/src/round_${round}.ts`, `export const stepNumber${round} = ${round}`)
   work.runs(`make step-${round}`, `stepError${round} near line ${round}`, round % 2 === 0)
@@ -46,10 +46,10 @@ function laterRound(work: WorkedSession, round: number): void {
 }
 
 function rounds(summarise: Summarise): {
-  readonly work: WorkedSession
+  readonly work: CodingSession
   readonly summaries: readonly string[]
 } {
-  const work = new WorkedSession()
+  const work = new CodingSession()
   firstRound(work)
   const summaries = Array.from({ length: ROUNDS }, (_, round) => {
     laterRound(work, round + 1)
@@ -128,7 +128,7 @@ describe.each([
 
 describe('the ledger over twenty rounds', () => {
   it('stays within its tokens and names the newest file first', () => {
-    const work = new WorkedSession()
+    const work = new CodingSession()
     firstRound(work)
     const ledgers = Array.from({ length: ROUNDS }, (_, round) => {
       laterRound(work, round + 1)
@@ -151,7 +151,7 @@ describe('of any session, round upon round', () => {
     fc.assert(
       fc.property(fc.array(numbers, { minLength: 1, maxLength: ROUNDS, size: 'max' }), (stories) => {
         const { builder } = generateSession(new Choices(stories[0] ?? []))
-        const work = new WorkedSession(builder)
+        const work = new CodingSession(builder)
         for (const story of stories.slice(1)) {
           continueSession(builder, new Choices(story))
           const facts = factsOf(work.history)

@@ -1,4 +1,4 @@
-/** What summaries are made by in tests: the default budgets and a plain estimator. */
+/** The rules for summaries in tests: default budgets and a plain estimator. */
 
 import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
 import type { GateRules } from '../../src/summary/check-summary.ts'

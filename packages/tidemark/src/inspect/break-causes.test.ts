@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { begun, LOST, MODEL, report, ToldLog } from '../../test/told-log.ts'
+import { LogBuilder, MODEL, NOTHING_READ, reportBreaks, startLog } from '../../test/claude-code-log.ts'
 
 interface Case {
   readonly name: string
-  readonly log: ToldLog
+  readonly log: LogBuilder
   readonly cause: string
   readonly evidence: string
 }
 
-const skill = (): ToldLog => {
-  const log = begun('1h', { thinkingMetadata: { level: 'high' } }).prompt('use it', {
+const skill = (): LogBuilder => {
+  const log = startLog('1h', { thinkingMetadata: { level: 'high' } }).prompt('use it', {
     thinkingMetadata: { level: 'high' },
   })
   const call = log.call('Skill')
@@ -22,8 +22,8 @@ const skill = (): ToldLog => {
   })
 }
 
-const streamed = (): ToldLog => {
-  const log = begun()
+const streamed = (): LogBuilder => {
+  const log = startLog()
   for (let turn = 0; turn < 12; turn += 1) log.prompt().answer(log.read)
   return log
 }
@@ -31,54 +31,54 @@ const streamed = (): ToldLog => {
 const CASES: readonly Case[] = [
   {
     name: 'a gap longer than five minutes',
-    log: begun().wait(400).prompt().answer(0, LOST),
+    log: startLog().wait(400).prompt().answer(0, NOTHING_READ),
     cause: 'expired',
     evidence:
       '6 min 42 s since the request before, and what it wrote lives 5m; nothing of 50,000 tokens was read',
   },
   {
     name: 'a gap longer than an hour',
-    log: begun('1h')
+    log: startLog('1h')
       .wait(4_000)
       .prompt()
-      .answer(9_000, { ...LOST, lifetime: '1h' }),
+      .answer(9_000, { ...NOTHING_READ, lifetime: '1h' }),
     cause: 'expired',
     evidence:
       '66 min 42 s since the request before, and what it wrote lives 1h; 9,000 of 50,000 tokens were still read',
   },
   {
     name: 'a gap that an hour outlives',
-    log: begun('1h')
+    log: startLog('1h')
       .wait(400)
       .prompt()
-      .answer(0, { ...LOST, lifetime: '1h' }),
+      .answer(0, { ...NOTHING_READ, lifetime: '1h' }),
     cause: 'server-side',
     evidence:
       'nothing in the log changed, 6 min 42 s since the request before, and what was written lives 1h; nothing of 50,000 tokens was read',
   },
   {
     name: 'another model',
-    log: begun()
+    log: startLog()
       .prompt()
-      .answer(0, { ...LOST, model: 'claude-sonnet-4-5-20250929' }),
+      .answer(0, { ...NOTHING_READ, model: 'claude-sonnet-4-5-20250929' }),
     cause: 'model-changed',
     evidence: `${MODEL} → claude-sonnet-4-5-20250929; nothing of 50,000 tokens was read`,
   },
   {
     name: 'another speed',
-    log: begun()
+    log: startLog()
       .prompt()
-      .answer(0, { ...LOST, usage: { speed: 'fast' } }),
+      .answer(0, { ...NOTHING_READ, usage: { speed: 'fast' } }),
     cause: 'speed-changed',
     evidence: 'standard → fast; nothing of 50,000 tokens was read',
   },
   {
     name: 'another version of the program',
-    log: new ToldLog()
+    log: new LogBuilder()
       .prompt('begin', { version: '2.1.0' })
       .answer(0, { written: 50_000, fields: { version: '2.1.0' } })
       .prompt('again', { version: '2.1.1' })
-      .answer(0, LOST),
+      .answer(0, NOTHING_READ),
     cause: 'restarted',
     evidence: 'line 3: the program was started anew; nothing of 50,000 tokens was read',
   },
@@ -91,23 +91,23 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'a skill where no thinking settings are logged',
-    log: begun()
+    log: startLog()
       .line({ type: 'user', message: { role: 'user', content: '<command-message>review</command-message>' } })
       .line({
         type: 'user',
         isMeta: true,
         message: { role: 'user', content: [{ type: 'text', text: 'review' }] },
       })
-      .answer(0, LOST),
+      .answer(0, NOTHING_READ),
     cause: 'skill-loaded',
     evidence:
       'line 1: a prompt without thinking settings, then line 4: a skill, with no settings beside it (inferred: the log does not say what a skill is sent with); nothing of 50,000 tokens was read',
   },
   {
     name: 'other thinking settings with a prompt',
-    log: begun('5m', { thinkingMetadata: { level: 'high' } })
+    log: startLog('5m', { thinkingMetadata: { level: 'high' } })
       .prompt('again', { thinkingMetadata: { level: 'low' } })
-      .answer(0, LOST),
+      .answer(0, NOTHING_READ),
     cause: 'thinking-changed',
     evidence:
       'line 1: a prompt with {"level":"high"}, then line 3: a prompt with {"level":"low"}; nothing of 50,000 tokens was read',
@@ -129,22 +129,22 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'a command that changes the tools',
-    log: begun().prompt('<command-name>/mcp</command-name>').prompt().answer(0, LOST),
+    log: startLog().prompt('<command-name>/mcp</command-name>').prompt().answer(0, NOTHING_READ),
     cause: 'tools-changed',
     evidence: 'line 3: command /mcp; nothing of 50,000 tokens was read',
   },
   {
     name: 'a notice of tools that came',
-    log: begun()
+    log: startLog()
       .line({ type: 'attachment', attachment: { type: 'deferred_tools_delta', addedNames: ['x'] } })
       .prompt()
-      .answer(0, LOST),
+      .answer(0, NOTHING_READ),
     cause: 'tools-changed',
     evidence: 'line 3: notice deferred_tools_delta; nothing of 50,000 tokens was read',
   },
   {
     name: 'the first image',
-    log: begun()
+    log: startLog()
       .line({
         type: 'user',
         message: {
@@ -152,66 +152,66 @@ const CASES: readonly Case[] = [
           content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA' } }],
         },
       })
-      .answer(0, LOST),
+      .answer(0, NOTHING_READ),
     cause: 'image-added',
     evidence: 'message 2 has the first image; nothing of 50,000 tokens was read',
   },
   {
     name: 'a turn wider than the look-back',
-    log: begun()
+    log: startLog()
       .line({
         type: 'user',
         message: { role: 'user', content: Array.from({ length: 25 }, () => ({ type: 'text', text: 'x' })) },
       })
-      .answer(0, LOST),
+      .answer(0, NOTHING_READ),
     cause: 'look-back-outrun',
     evidence: 'more than 20 positions were added since the request before; nothing of 50,000 tokens was read',
   },
   {
     name: 'a shorter lifetime than before',
-    log: begun('1h').prompt().answer(0, LOST),
+    log: startLog('1h').prompt().answer(0, NOTHING_READ),
     cause: 'lifetime-changed',
     evidence: 'what is written lives 5m, before it lived 1h; nothing of 50,000 tokens was read',
   },
   {
     name: 'a memory file written',
     log: (() => {
-      const log = begun().prompt()
+      const log = startLog().prompt()
       const call = log.call('Write', { file_path: '/home/user/shop/CLAUDE.md' })
       return log
         .answer(50_000, { blocks: [call] })
         .result(String(call.id))
-        .answer(0, LOST)
+        .answer(0, NOTHING_READ)
     })(),
     cause: 'memory-changed',
     evidence: 'line 4: CLAUDE.md was written; nothing of 51,000 tokens was read',
   },
   {
     name: 'another folder',
-    log: begun('5m', { cwd: '/a' })
+    log: startLog('5m', { cwd: '/a' })
       .prompt('there', { cwd: '/a' })
       .prompt('here', { cwd: '/b' })
-      .answer(0, LOST),
+      .answer(0, NOTHING_READ),
     cause: 'system-changed',
     evidence: 'line 4: the working folder changed; nothing of 50,000 tokens was read',
   },
   {
     name: 'nothing at all',
-    log: begun().prompt().answer(16_000, { written: 36_000 }),
+    log: startLog().prompt().answer(16_000, { written: 36_000 }),
     cause: 'server-side',
     evidence:
       'nothing in the log changed, 2 s since the request before, and what was written lives 5m; 16,000 of 50,000 tokens were still read',
   },
   {
     name: 'nothing at all, in a log that was written in one go',
-    log: begun().wait(-2).prompt().answer(16_000, { written: 36_000 }),
+    log: startLog().wait(-2).prompt().answer(16_000, { written: 36_000 }),
     cause: 'not-known',
     evidence:
       'nothing in the log changed; it tells no time between the requests, and what was written lives 5m; 16,000 of 50,000 tokens were still read',
   },
   {
     name: 'nothing at all, behind a request without a time',
-    log: new ToldLog()
+    log: new LogBuilder()
       .prompt('begin', { timestamp: 'some day' })
       .answer(0, { written: 50_000, fields: { timestamp: 'some day' } })
       .prompt()
@@ -224,7 +224,7 @@ const CASES: readonly Case[] = [
 
 describe('causes', () => {
   it.each(CASES)('$name: $cause', ({ log, cause, evidence }) => {
-    const { cacheBreaks } = report(log)
+    const { cacheBreaks } = reportBreaks(log)
     expect(cacheBreaks.map((found) => [found.cause, found.evidence])).toEqual([[cause, evidence]])
   })
 })

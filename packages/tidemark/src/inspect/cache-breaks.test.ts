@@ -1,46 +1,70 @@
 import { describe, expect, it } from 'vitest'
-import { NO_META } from '../../test/inspected.ts'
-import { type Answered, begun, type Fields, LOST, MODEL, report, ToldLog } from '../../test/told-log.ts'
+import {
+  type AnswerOptions,
+  type Fields,
+  LogBuilder,
+  MODEL,
+  NOTHING_READ,
+  reportBreaks,
+  startLog,
+} from '../../test/claude-code-log.ts'
+import { NO_META } from '../../test/inspect-example.ts'
 
 describe('a break', () => {
   it('has its time, its size and its price', () => {
-    const { cacheBreaks } = report(begun().wait(400).prompt().answer(10_000, { written: 42_000 }))
+    const { cacheBreaks } = reportBreaks(startLog().wait(400).prompt().answer(10_000, { written: 42_000 }))
     const [found] = cacheBreaks
     expect([found?.at, found?.tokensRewritten, found?.line]).toEqual(['2026-03-09T09:06:44.000Z', 40_000, 4])
     expect(found?.costUsd).toBeCloseTo((40_000 * (6.25 - 0.5)) / 1e6, 4)
   })
 
   it('has no price where the model is not known', () => {
-    const log = new ToldLog().prompt().answer(0, { written: 50_000, model: 'no-such-model' })
-    const { cacheBreaks } = report(
+    const log = new LogBuilder().prompt().answer(0, { written: 50_000, model: 'no-such-model' })
+    const { cacheBreaks } = reportBreaks(
       log
         .wait(400)
         .prompt()
-        .answer(0, { ...LOST, model: 'no-such-model' }),
+        .answer(0, { ...NOTHING_READ, model: 'no-such-model' }),
     )
     expect(cacheBreaks.map(({ costUsd }) => costUsd)).toEqual([null])
   })
 
   it('is not told where an earlier file has the call, and what that call left is expected all the same', () => {
-    const log = begun().wait(400).prompt().answer(0, LOST).wait(400).prompt().answer(0, { written: 54_000 })
+    const log = startLog()
+      .wait(400)
+      .prompt()
+      .answer(0, NOTHING_READ)
+      .wait(400)
+      .prompt()
+      .answer(0, { written: 54_000 })
     const elsewhere = new Set(['m1\n', 'm3\n'])
     expect(
-      report(log, { elsewhere }).cacheBreaks.map(({ line, tokensRewritten }) => [line, tokensRewritten]),
+      reportBreaks(log, { elsewhere }).cacheBreaks.map(({ line, tokensRewritten }) => [
+        line,
+        tokensRewritten,
+      ]),
     ).toEqual([[6, 52_000]])
   })
 
   it('of an agent bears its name and is judged by what that agent sent', () => {
     const agents = [
-      { agent: 'helper', path: 'x', records: begun().wait(400).prompt().answer(0, LOST).records, damage: [] },
+      {
+        agent: 'helper',
+        path: 'x',
+        records: startLog().wait(400).prompt().answer(0, NOTHING_READ).records,
+        damage: [],
+      },
     ]
-    const { cacheBreaks } = report(new ToldLog(), { agents })
+    const { cacheBreaks } = reportBreaks(new LogBuilder(), { agents })
     expect(cacheBreaks.map(({ agent, cause }) => [agent, cause])).toEqual([['helper', 'expired']])
   })
 
   it('shows no secret', () => {
     const secret = `sk-ant-api03-${'a1B2'.repeat(20)}`
-    const log = begun('5m', { thinkingMetadata: { level: 'high' } })
-    const { cacheBreaks } = report(log.prompt('x', { thinkingMetadata: { level: secret } }).answer(0, LOST))
+    const log = startLog('5m', { thinkingMetadata: { level: 'high' } })
+    const { cacheBreaks } = reportBreaks(
+      log.prompt('x', { thinkingMetadata: { level: secret } }).answer(0, NOTHING_READ),
+    )
     expect(cacheBreaks[0]?.evidence).not.toContain(secret)
   })
 })
@@ -54,21 +78,21 @@ describe('no breaks', () => {
   const summary = { type: 'user', isCompactSummary: true, message: { role: 'user', content: 'summary' } }
 
   it.each([
-    { name: 'the first call', log: begun() },
-    { name: 'a read of all', log: begun().prompt().answer(50_000) },
-    { name: 'little lost', log: begun().prompt().answer(48_000, { written: 5_000 }) },
-    { name: 'a compaction', log: begun().line(boundary).line(summary).answer(0, LOST) },
+    { name: 'the first call', log: startLog() },
+    { name: 'a read of all', log: startLog().prompt().answer(50_000) },
+    { name: 'little lost', log: startLog().prompt().answer(48_000, { written: 5_000 }) },
+    { name: 'a compaction', log: startLog().line(boundary).line(summary).answer(0, NOTHING_READ) },
     {
       name: 'a compaction whose summary is not in the log',
-      log: begun().line(boundary).prompt().answer(0, LOST),
+      log: startLog().line(boundary).prompt().answer(0, NOTHING_READ),
     },
     {
       name: 'context that is gone without a word',
-      log: begun().prompt().answer(20_000, { written: 8 }),
+      log: startLog().prompt().answer(20_000, { written: 8 }),
     },
     {
       name: 'a rewind, that reads what it goes back to',
-      log: begun()
+      log: startLog()
         .prompt('one way')
         .answer(50_000, { written: 30_000 })
         .line({ type: 'user', parentUuid: 'u2', message: { role: 'user', content: 'another way' } })
@@ -76,10 +100,12 @@ describe('no breaks', () => {
     },
     {
       name: 'calls without usage',
-      log: new ToldLog().prompt().answer(0, { usage: { input_tokens: 0, cache_creation_input_tokens: 0 } }),
+      log: new LogBuilder()
+        .prompt()
+        .answer(0, { usage: { input_tokens: 0, cache_creation_input_tokens: 0 } }),
     },
   ])('$name', ({ log }) => {
-    expect(report(log).cacheBreaks).toEqual([])
+    expect(reportBreaks(log).cacheBreaks).toEqual([])
   })
 
   it.each([
@@ -93,7 +119,7 @@ describe('no breaks', () => {
       calls: null,
     },
   ])('a clearing, which is told apart with what it cost, $name', ({ read, written, tokens, usd, calls }) => {
-    const log = new ToldLog().prompt()
+    const log = new LogBuilder().prompt()
     const call = log.call('Read')
     log
       .answer(0, { written: 50_000, blocks: [call] })
@@ -102,7 +128,7 @@ describe('no breaks', () => {
     const metadata = { trigger: 'auto', preTokens: 1, tokensSaved: 6_000, clearedAttachmentUUIDs: [] }
     const microcompactMetadata = { ...metadata, compactedToolIds: [call.id] }
     log.line({ type: 'system', subtype: 'microcompact_boundary', microcompactMetadata })
-    const { cacheBreaks, clearingCosts } = report(log.prompt().answer(read, { written }))
+    const { cacheBreaks, clearingCosts } = reportBreaks(log.prompt().answer(read, { written }))
     expect(cacheBreaks).toEqual([])
     expect(clearingCosts).toEqual([
       {
@@ -117,7 +143,7 @@ describe('no breaks', () => {
 })
 
 describe('providers that do not say what they write', () => {
-  const untold = (read: number, input: number): Answered => ({
+  const untold = (read: number, input: number): AnswerOptions => ({
     model: 'gpt-5.4',
     usage: {
       input_tokens: input,
@@ -128,8 +154,12 @@ describe('providers that do not say what they write', () => {
   })
 
   it('are taken to keep all that was sent', () => {
-    const log = new ToldLog().prompt().answer(0, untold(0, 50_000)).prompt().answer(0, untold(9_600, 42_000))
-    const { cacheBreaks } = report(log.wait(900).prompt().answer(0, untold(0, 60_000)))
+    const log = new LogBuilder()
+      .prompt()
+      .answer(0, untold(0, 50_000))
+      .prompt()
+      .answer(0, untold(9_600, 42_000))
+    const { cacheBreaks } = reportBreaks(log.wait(900).prompt().answer(0, untold(0, 60_000)))
     expect(
       cacheBreaks.map(({ cause, tokensRewritten, costUsd }) => [cause, tokensRewritten, costUsd]),
     ).toEqual([
@@ -140,8 +170,8 @@ describe('providers that do not say what they write', () => {
 })
 
 describe('a history that was copied in one go', () => {
-  const copied = (): ToldLog => {
-    const log = new ToldLog()
+  const copied = (): LogBuilder => {
+    const log = new LogBuilder()
     const at = { timestamp: '2026-03-09T09:00:00.000Z' }
     for (const read of [0, 50_000, 60_000])
       log.prompt('go', at).answer(read, { written: read === 0 ? 50_000 : 10_000, fields: at })
@@ -150,19 +180,19 @@ describe('a history that was copied in one go', () => {
 
   it('of a fork is no cache of its own: its first call begins anew', () => {
     const log = copied().answer(3_000, { written: 68_000 }).prompt().answer(0, { written: 72_000 })
-    const { cacheBreaks } = report(log, { meta: { ...NO_META, forkedFrom: 'parent' } })
+    const { cacheBreaks } = reportBreaks(log, { meta: { ...NO_META, forkedFrom: 'parent' } })
     expect(cacheBreaks.map(({ line, cause }) => [line, cause])).toEqual([[10, 'server-side']])
   })
 
   it('tells no time that a cause could rest on', () => {
-    const { cacheBreaks } = report(copied().answer(3_000, { written: 68_000 }))
+    const { cacheBreaks } = reportBreaks(copied().answer(3_000, { written: 68_000 }))
     expect(cacheBreaks.map(({ cause }) => cause)).toEqual(['not-known'])
   })
 })
 
 describe('whether an hour would have paid', () => {
-  const paused = (times: number, lifetime: '5m' | '1h' = '5m'): ToldLog => {
-    const log = begun(lifetime)
+  const paused = (times: number, lifetime: '5m' | '1h' = '5m'): LogBuilder => {
+    const log = startLog(lifetime)
     for (let turn = 0; turn < times; turn += 1)
       log
         .wait(600)
@@ -174,16 +204,16 @@ describe('whether an hour would have paid', () => {
   it('it would, where pauses of ten minutes lose the whole each time', () => {
     const lapsed = 50_000 + 51_000 + 52_000
     const saved = (lapsed * (6.25 - 0.5) - 53_000 * (10 - 6.25)) / 1e6
-    expect(report(paused(3)).hourWouldSave).toBeCloseTo(saved, 4)
+    expect(reportBreaks(paused(3)).hourWouldSave).toBeCloseTo(saved, 4)
   })
 
   it('it would not, where there are none', () => {
-    const log = begun().prompt().answer(50_000).prompt().answer(51_000)
-    expect(report(log).hourWouldSave).toBeCloseTo((-52_000 * (10 - 6.25)) / 1e6, 4)
+    const log = startLog().prompt().answer(50_000).prompt().answer(51_000)
+    expect(reportBreaks(log).hourWouldSave).toBeCloseTo((-52_000 * (10 - 6.25)) / 1e6, 4)
   })
 
   it('is not asked where an hour was in force', () => {
-    expect(report(paused(3, '1h')).hourWouldSave).toBeNull()
+    expect(reportBreaks(paused(3, '1h')).hourWouldSave).toBeNull()
   })
 })
 
@@ -206,7 +236,9 @@ const loss = (fields: Fields = {}): Fields => ({
 
 describe('a loss that was told', () => {
   it('is taken with its reason, its sentence and its price, though time would explain it too', () => {
-    const { cacheBreaks } = report(begun().wait(400).prompt().answer(9_000, LOST).line(loss()))
+    const { cacheBreaks } = reportBreaks(
+      startLog().wait(400).prompt().answer(9_000, NOTHING_READ).line(loss()),
+    )
     expect(cacheBreaks).toEqual([
       {
         at: '2026-03-09T09:06:44.000Z',
@@ -221,29 +253,31 @@ describe('a loss that was told', () => {
   })
 
   it('without a price is priced by the catalogue, and of a reason nobody knows the cause is not known', () => {
-    const log = begun()
+    const log = startLog()
       .prompt()
       .answer(10_000, { written: 42_000 })
       .line(loss({ usd: null, reason: 'moon' }))
-    const [found] = report(log).cacheBreaks
+    const [found] = reportBreaks(log).cacheBreaks
     expect([found?.cause, found?.costUsd]).toEqual(['not-known', 0.23])
   })
 
   it('of a fork is listed with who asked', () => {
     const usage = { input_tokens: 5, output_tokens: 5, cache_creation_input_tokens: 50_000 }
     const modelCall = { id: 'f1', source: 'compact', model: MODEL, usage }
-    const log = begun()
+    const log = startLog()
       .line({ type: 'system', subtype: 'model_call', isMeta: true, modelCall })
       .line(loss({ source: 'compact', reason: 'evicted' }))
       .prompt()
       .answer(50_000)
-    expect(report(log).cacheBreaks).toMatchObject([{ source: 'compact', cause: 'server-side', line: 3 }])
+    expect(reportBreaks(log).cacheBreaks).toMatchObject([
+      { source: 'compact', cause: 'server-side', line: 3 },
+    ])
   })
 
   it('to an act of the engine is the cost of a clearing', () => {
     const act = loss({ kind: 'act', reason: 'cleared 3 results', tokens: 7_000, usd: 0.04 })
-    const { cacheBreaks, clearingCosts } = report(
-      begun().prompt().answer(43_000, { written: 9_000 }).line(act),
+    const { cacheBreaks, clearingCosts } = reportBreaks(
+      startLog().prompt().answer(43_000, { written: 9_000 }).line(act),
     )
     expect(cacheBreaks).toEqual([])
     expect(clearingCosts).toMatchObject([{ tokensRewritten: 7_000, costUsd: 0.04, model: MODEL }])
@@ -265,15 +299,15 @@ describe('parameters that an epoch or a delta names', () => {
     ['tool_choice', { type: 'any' }, 'settings-changed', 'not set → {"type":"any"}'],
     ['betas', ['b'], 'settings-changed', 'b'],
   ])('%s', (name, value, cause, evidence) => {
-    const log = new ToldLog()
+    const log = new LogBuilder()
       .line(epoch({ max_tokens: 9 }))
       .prompt()
       .answer(0, { written: 50_000 })
     const next = log
       .line(epoch({ max_tokens: 9, [name]: value }))
       .prompt()
-      .answer(0, LOST)
-    const [found] = report(next).cacheBreaks
+      .answer(0, NOTHING_READ)
+    const [found] = reportBreaks(next).cacheBreaks
     expect([found?.cause, found?.evidence.split(';')[0]]).toEqual([cause, evidence])
   })
 
@@ -284,11 +318,11 @@ describe('parameters that an epoch or a delta names', () => {
       isMeta: true,
       delta: { parameters: { max_tokens: 10 } },
     }
-    const log = new ToldLog()
+    const log = new LogBuilder()
       .line(epoch({ max_tokens: 9 }))
       .prompt()
       .answer(0, { written: 50_000 })
-    const [found] = report(log.line(delta).prompt().answer(0, LOST)).cacheBreaks
+    const [found] = reportBreaks(log.line(delta).prompt().answer(0, NOTHING_READ)).cacheBreaks
     expect(found?.cause).toBe('server-side')
   })
 })

@@ -3,26 +3,26 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
 import {
-  answer,
+  addAnswer,
+  buildExample,
   createLog,
   inspectSession,
   MODEL,
-  read,
   read1,
   read2,
-  story,
   TEXT,
+  toReadRecords,
   usage,
-} from '../../test/inspected.ts'
+} from '../../test/inspect-example.ts'
 import { inspectLog } from './inspect-log.ts'
 import { daysIn } from './spending.ts'
 
 describe('a copy', () => {
   const tell = (builder: SessionBuilder) => {
     builder.user('go')
-    answer(builder, 'm1', [read1], { usage: usage(0, 1_000) })
+    addAnswer(builder, 'm1', [read1], { usage: usage(0, 1_000) })
     builder.result('t1', 'x')
-    answer(builder, 'm2', 'yes', { usage: usage(1_000, 100) })
+    addAnswer(builder, 'm2', 'yes', { usage: usage(1_000, 100) })
   }
 
   it('of a response in a later file counts in the first file', () => {
@@ -31,7 +31,7 @@ describe('a copy', () => {
     const second = inspectSession(
       (builder) => {
         tell(builder)
-        answer(builder, 'm3', 'more', { usage: usage(1_100, 50) })
+        addAnswer(builder, 'm3', 'more', { usage: usage(1_100, 50) })
       },
       { seenCalls },
     )
@@ -48,7 +48,7 @@ describe('a copy', () => {
   it('with another request id is another call', () => {
     const seenCalls = new Set<string>()
     const one = (requestId: string) =>
-      inspectSession((builder) => answer(builder, 'm1', 'x', { usage: usage(0, 1), requestId }), {
+      inspectSession((builder) => addAnswer(builder, 'm1', 'x', { usage: usage(0, 1), requestId }), {
         seenCalls,
       })
     expect([one('a'), one('b'), one('a')].map(({ apiCalls }) => apiCalls)).toEqual([1, 1, 0])
@@ -67,7 +67,7 @@ describe('a copy', () => {
 describe('a repeated uuid', () => {
   const again = (builder: SessionBuilder, id: string, content: Content, requestId: string): void => {
     const first = builder.records.find((record) => record.type === 'assistant')
-    answer(builder, id, content, { usage: usage(0, 5), requestId })
+    addAnswer(builder, id, content, { usage: usage(0, 5), requestId })
     const last = builder.records.at(-1)
     if (first === undefined || last === undefined) throw new Error('the log is empty')
     builder.records.splice(-1, 1, { ...last, uuid: first.uuid } as SessionRecord)
@@ -76,7 +76,7 @@ describe('a repeated uuid', () => {
   it('does not hide a different response: it is a call with a cost, and part of the context', () => {
     const tell = (builder: SessionBuilder) => {
       builder.user('go')
-      answer(builder, 'm1', 'one', { usage: usage(0, 1_000) })
+      addAnswer(builder, 'm1', 'one', { usage: usage(0, 1_000) })
     }
     const once = inspectSession(tell)
     const report = inspectSession((builder) => {
@@ -94,7 +94,7 @@ describe('a repeated uuid', () => {
   it('with the same content is a copy, of which only a more complete usage is taken', () => {
     const report = inspectSession((builder) => {
       builder.user('go')
-      answer(builder, 'm1', [read1], { usage: usage(0, 1_000, { output_tokens: 1 }), requestId: 'r' })
+      addAnswer(builder, 'm1', [read1], { usage: usage(0, 1_000, { output_tokens: 1 }), requestId: 'r' })
       again(builder, 'm1', [read1], 'r')
     })
     expect(report).toMatchObject({ apiCalls: 1, toolCalls: 1 })
@@ -116,10 +116,12 @@ describe('a repeated uuid', () => {
 it('side agents count in the totals and have a row of their own, but are not part of the context', () => {
   const agent = new SessionBuilder('agent')
   agent.user('look for it')
-  answer(agent, 'a1', [{ ...read1, id: 'at1' }], { usage: usage(0, 500), model: 'claude-haiku-4-5' })
+  addAnswer(agent, 'a1', [{ ...read1, id: 'at1' }], { usage: usage(0, 500), model: 'claude-haiku-4-5' })
   const damage = [{ kind: 'torn-line', line: 3, why: 'the last line was cut off' }] as const
-  const agents = [{ agent: 'scout', path: 'agent-scout.jsonl', records: read(agent.records), damage }]
-  const report = inspectSession(story, { agents })
+  const agents = [
+    { agent: 'scout', path: 'agent-scout.jsonl', records: toReadRecords(agent.records), damage },
+  ]
+  const report = inspectSession(buildExample, { agents })
   expect(report).toMatchObject({
     apiCalls: 5,
     toolCalls: 3,
@@ -143,10 +145,10 @@ it('secrets are removed from all texts', () => {
   const report = inspectSession((builder) => {
     builder.user(`use ${secret} please`)
     const input = { command: `curl -H "Authorization: Bearer ${secret}" x` }
-    answer(builder, 'm1', [{ type: 'tool_use', id: 't1', name: 'Bash', input }], { usage: usage(0, 1) })
+    addAnswer(builder, 'm1', [{ type: 'tool_use', id: 't1', name: 'Bash', input }], { usage: usage(0, 1) })
     builder.result('t1', TEXT)
     const path = { file_path: `/tmp/${secret}/x` }
-    answer(
+    addAnswer(
       builder,
       'm2',
       [
@@ -168,7 +170,7 @@ it('secrets are removed from names of tools and models', () => {
   const report = inspectSession((builder) => {
     builder.user('go')
     const call = { type: 'tool_use', id: 't1', name: tool, input: { query: 'x' } }
-    answer(builder, 'm1', [call], { usage: usage(0, 1), model: `own-${secret}` })
+    addAnswer(builder, 'm1', [call], { usage: usage(0, 1), model: `own-${secret}` })
     builder.result('t1', TEXT)
   })
   expect(JSON.stringify(report)).not.toContain(secret)
@@ -191,7 +193,7 @@ it('a log without any response has an empty report', () => {
 it('the report says why the log, or that of a side agent, could not be read to its end', () => {
   const fault = 'the gzip data ends early: nothing behind this could be read'
   const builder = new SessionBuilder()
-  story(builder)
+  buildExample(builder)
   const rules = () => ({ catalogue: modelCatalogue, toDay: daysIn('UTC'), seenCalls: new Set<string>() })
   const log = createLog(builder)
   expect(inspectLog(log, rules()).brokenOff).toBe(null)
@@ -216,7 +218,7 @@ describe('calls beside the conversation, which our own logs record', () => {
   const report = inspectSession(
     (builder) => {
       builder.user('go')
-      answer(builder, 'm1', 'done', { usage: usage(0, 0, { input_tokens: 0, output_tokens: 0 }) })
+      addAnswer(builder, 'm1', 'done', { usage: usage(0, 0, { input_tokens: 0, output_tokens: 0 }) })
       beside(builder, 'f1', 'compact')
       beside(builder, 'f2', 'session_memory', 'claude-haiku-4-5')
     },

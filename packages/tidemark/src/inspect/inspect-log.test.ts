@@ -1,10 +1,10 @@
 import type { SessionBuilder } from '@tidemark/core/testing'
 import type { LogFormat } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import { answer, inspectSession, MODEL, read1, story, usage } from '../../test/inspected.ts'
+import { addAnswer, buildExample, inspectSession, MODEL, read1, usage } from '../../test/inspect-example.ts'
 
 describe('the report of a session', () => {
-  const report = inspectSession(story)
+  const report = inspectSession(buildExample)
 
   it('counts a response on several lines once, with its final usage, and no error message of the host', () => {
     const { apiCalls, toolCalls, userMessages, firstPrompt, models, records } = report
@@ -114,9 +114,9 @@ describe('the report of a session', () => {
 describe('the report of a session with a cache break', () => {
   const broken = inspectSession((builder) => {
     builder.user('please fix the login')
-    answer(builder, 'm1', 'I look.', { usage: usage(0, 20_000) })
+    addAnswer(builder, 'm1', 'I look.', { usage: usage(0, 20_000) })
     builder.user('and the tests?')
-    answer(builder, 'm2', 'They pass.', { usage: usage(5_000, 16_000) })
+    addAnswer(builder, 'm2', 'They pass.', { usage: usage(5_000, 16_000) })
   })
   // 15,000 tokens written at $6.25 a million where they could have been read at $0.50.
   const costUsd = 0.08625
@@ -150,7 +150,7 @@ describe('the number of output tokens', () => {
   const long = { type: 'text', text: 'A long answer in plain words. '.repeat(100) }
   const tell = (output: number) => (builder: SessionBuilder) => {
     builder.user('go')
-    answer(builder, 'm1', [long], { usage: usage(0, 0, { output_tokens: output }) })
+    addAnswer(builder, 'm1', [long], { usage: usage(0, 0, { output_tokens: output }) })
   }
 
   it('is estimated when the log has less than half of the estimate for the text', () => {
@@ -174,8 +174,8 @@ describe('unknown figures', () => {
   it('make the cost null, and the report names the model without prices', () => {
     const report = inspectSession((builder) => {
       builder.user('go')
-      answer(builder, 'm1', 'yes', { usage: usage(10, 10) })
-      answer(builder, 'm2', 'no', { model: 'llama-x', usage: usage(20, 10) })
+      addAnswer(builder, 'm1', 'yes', { usage: usage(10, 10) })
+      addAnswer(builder, 'm2', 'no', { model: 'llama-x', usage: usage(20, 10) })
     })
     expect(report.costUsd).toBe(null)
     expect(report.money.pricedUsd).toBeGreaterThan(0)
@@ -188,7 +188,7 @@ describe('unknown figures', () => {
     (used) => {
       const report = inspectSession((builder) => {
         builder.user('go')
-        answer(builder, 'm1', 'yes', used === undefined ? {} : { usage: used })
+        addAnswer(builder, 'm1', 'yes', used === undefined ? {} : { usage: used })
       })
       expect(report).toMatchObject({ apiCalls: 1, callsWithoutUsage: 1, costUsd: null, hitRate: null })
       expect(report.context.points).toEqual([])
@@ -199,8 +199,8 @@ describe('unknown figures', () => {
     const report = inspectSession(
       (builder) => {
         builder.user('go')
-        answer(builder, 'm1', [read1], {})
-        answer(builder, 'm2', 'yes', { usage: usage(10, 0), model: 'gpt-5.4' })
+        addAnswer(builder, 'm1', [read1], {})
+        addAnswer(builder, 'm2', 'yes', { usage: usage(10, 0), model: 'gpt-5.4' })
       },
       { format: 'codex' },
     )

@@ -1,17 +1,18 @@
-/** Generated sessions as an arbitrary: lists of choices, which shrink. */
-
+/** Generated sessions as a fast-check arbitrary: lists of choices, which shrink. */
 import { Choices, type GeneratedSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { type Flat, flatMessagesOf } from '../../src/context/flatten.ts'
 import type { ApiMessage } from '../../src/context/payload.ts'
 
-export function sessions(options: { readonly settled?: boolean } = {}): fc.Arbitrary<GeneratedSession> {
+export function generatedSessions(
+  options: { readonly settled?: boolean } = {},
+): fc.Arbitrary<GeneratedSession> {
   const choices = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 260, size: 'max' })
   return choices.map((numbers) => generateSession(new Choices(numbers), options))
 }
 
-/** The text of every block that would be sent, with its role: what a provider's cache sees, markers aside. */
-export function fragmentsOf(flat: Flat): readonly string[] {
+/** Every block that would be sent, as text with its role: what a provider's cache compares, without markers. */
+export function blockFragments(flat: Flat): readonly string[] {
   return flatMessagesOf(flat).flatMap(({ message, raw }) =>
     blockTexts(message).map((text, index) => `${message.role} ${raw?.get(index) ?? text}`),
   )

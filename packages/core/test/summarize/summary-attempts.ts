@@ -1,4 +1,4 @@
-/** A chain of asking for tests: a conversation of a given length, a context in few words, and answers of every kind. */
+/** Summary attempts for tests: a session of a given length, a context, and outcomes of every kind. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import type { Entry } from '../../src/context/entry.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
@@ -10,7 +10,7 @@ import type { Summariser } from '../../src/summary/summary-input.ts'
 import type { CompactForm } from '../../src/summary/summary-prompt.ts'
 
 /** A prompt and `rounds` calls with results, then a prompt and its answer. */
-export function longTalk(rounds = 8, thinking = false): SessionBuilder {
+export function buildLongSession(rounds = 8, thinking = false): SessionBuilder {
   const builder = new SessionBuilder()
   builder.user('one', { uuid: 'q1' })
   for (let index = 0; index < rounds; index += 1) {
@@ -25,13 +25,13 @@ export function longTalk(rounds = 8, thinking = false): SessionBuilder {
   return builder
 }
 
-export function spanOf(builder: SessionBuilder, form: CompactForm = 'full', pivot = 'q2'): Span {
+export function selectSpan(builder: SessionBuilder, form: CompactForm = 'full', pivot = 'q2'): Span {
   const choice = chooseSpan(builder.view, form === 'full' ? { form } : { form, pivot })
   if (!choice.ok) throw new Error(choice.message)
   return choice.span
 }
 
-export interface Circumstances {
+export interface AttemptOptions {
   readonly span?: Span
   readonly policy?: Parameters<typeof createPolicy>[0]
   readonly profile?: ProfileOverrides
@@ -41,11 +41,11 @@ export interface Circumstances {
 
 const tokensOf = (entry: Entry): number => Math.ceil(JSON.stringify(entry.record).length / 4)
 
-export function contextOf(given: Circumstances = {}): ChainContext {
+export function createContext(given: AttemptOptions = {}): ChainContext {
   const profile = createProfile({ window: 200_000, ...given.profile })
   const own: Summariser = { model: 'model-a', profile, window: 200_000, outputTokens: 20_000 }
   return {
-    span: given.span ?? spanOf(longTalk()),
+    span: given.span ?? selectSpan(buildLongSession()),
     policy: createPolicy(given.policy).compact,
     instructions: null,
     own,
@@ -60,42 +60,46 @@ export function contextOf(given: Circumstances = {}): ChainContext {
   }
 }
 
-export const GOOD: AskOutcome = said(
+export const GOOD_SUMMARY: AskOutcome = answerWith(
   '<analysis>x</analysis><summary>\n1. Primary request and intent:\nall\n</summary>',
 )
 
-export function said(text: string, stopReason = 'end_turn'): AskOutcome {
+export function answerWith(text: string, stopReason = 'end_turn'): AskOutcome {
   return { kind: 'answer', content: [{ type: 'text', text }], stopReason }
 }
 
-export function failure(kind: string, gap?: { over?: number; limit?: number; actual?: number }): AskOutcome {
+export function failWith(kind: string, gap?: { over?: number; limit?: number; actual?: number }): AskOutcome {
   return {
     kind: 'failure',
     failure: { kind, message: `it failed: ${kind}`, ...(gap === undefined ? {} : { gap }) },
   }
 }
 
-export interface Run {
+export interface AttemptRun {
   readonly chain: Chain
   readonly asks: readonly Ask[]
   readonly done: Done
 }
 
-/** Answers each ask in turn; the last outcome goes on for ever. A local ask is answered by a local summary. */
-export function run(context: ChainContext, outcomes: readonly AskOutcome[], local = 'Summary:\nlocal'): Run {
+/** Answers each request with the next outcome; the last one repeats. A local request gets a local summary. */
+export function runAttempts(
+  context: ChainContext,
+  outcomes: readonly AskOutcome[],
+  local = 'Summary:\nlocal',
+): AttemptRun {
   let chain = startChain(context)
   const asks: Ask[] = []
   for (let count = 0; count < 100; count += 1) {
     const next = nextAsk(chain)
     if (isDone(next)) return { chain, asks, done: next }
     asks.push(next)
-    const outcome = outcomes[Math.min(asks.length, outcomes.length) - 1] ?? failure('server')
+    const outcome = outcomes[Math.min(asks.length, outcomes.length) - 1] ?? failWith('server')
     chain = answered(chain, next.kind === 'local' ? { kind: 'text', text: local } : outcome)
   }
   throw new Error('the chain does not end')
 }
 
-/** Rung and kind of each ask: `1 fork`. */
-export function rungs(asks: readonly Ask[]): readonly string[] {
+/** Rung and kind of each request: `1 fork`. */
+export function listRungs(asks: readonly Ask[]): readonly string[] {
   return asks.map((ask) => `${ask.rung} ${ask.kind}`)
 }

@@ -9,7 +9,7 @@ import type { AgentLog, ReadLog } from '../src/logs/read-session.ts'
 
 export const MODEL = 'claude-opus-4-5-20251101'
 
-export interface Answer {
+export interface AnswerFields {
   readonly usage?: Partial<Usage>
   readonly model?: string
   readonly requestId?: string
@@ -26,7 +26,12 @@ export function usage(read: number, written: number, given: Partial<Usage> = {})
   }
 }
 
-export function answer(builder: SessionBuilder, id: string, content: Content, given: Answer = {}): void {
+export function addAnswer(
+  builder: SessionBuilder,
+  id: string,
+  content: Content,
+  given: AnswerFields = {},
+): void {
   const { model = MODEL, requestId = `req-${id}`, usage: used } = given
   const message = {
     id,
@@ -51,21 +56,21 @@ export const NO_META: ReadLog['meta'] = {
   contextWindow: null,
 }
 
-export interface Given {
+export interface LogOptions {
   readonly format?: LogFormat
   readonly agents?: readonly AgentLog[]
   readonly seenCalls?: Set<string>
 }
 
-export function read(records: readonly SessionRecord[]): ReadLog['records'] {
+export function toReadRecords(records: readonly SessionRecord[]): ReadLog['records'] {
   return records.map((record, index) => ({ record, line: index + 1 }))
 }
 
 export function createLog(
   builder: SessionBuilder,
-  { format = 'claude-code', agents = [] }: Given = {},
+  { format = 'claude-code', agents = [] }: LogOptions = {},
 ): ReadLog {
-  const records = read(builder.records)
+  const records = toReadRecords(builder.records)
   const file = {
     ok: true,
     path: 'shop.jsonl',
@@ -77,7 +82,10 @@ export function createLog(
   return { ...file, records, damage: [], meta: NO_META, agents }
 }
 
-export function inspectSession(tell: (builder: SessionBuilder) => void, given: Given = {}): SessionReport {
+export function inspectSession(
+  tell: (builder: SessionBuilder) => void,
+  given: LogOptions = {},
+): SessionReport {
   const builder = new SessionBuilder()
   tell(builder)
   const { seenCalls = new Set<string>() } = given
@@ -93,16 +101,16 @@ export const read1 = {
 export const read2 = { ...read1, id: 't2' }
 export const TEXT = 'line of code\n'.repeat(200)
 
-export function story(builder: SessionBuilder): void {
+export function buildExample(builder: SessionBuilder): void {
   builder.user('please fix the login')
   builder.user('<command-name>/model</command-name>')
   builder.user('caveat', { isMeta: true })
-  answer(builder, 'm1', [{ type: 'text', text: 'I look.' }], {
+  addAnswer(builder, 'm1', [{ type: 'text', text: 'I look.' }], {
     usage: usage(0, 20_000, { output_tokens: 1 }),
   })
-  answer(builder, 'm1', [read1], { usage: usage(0, 20_000) })
+  addAnswer(builder, 'm1', [read1], { usage: usage(0, 20_000) })
   builder.result('t1', TEXT)
-  answer(builder, 'm2', [read2], { usage: usage(20_000, 1_000) })
+  addAnswer(builder, 'm2', [read2], { usage: usage(20_000, 1_000) })
   builder.result('t2', TEXT)
   builder.notice('microcompact_boundary', {
     microcompactMetadata: {
@@ -113,13 +121,13 @@ export function story(builder: SessionBuilder): void {
       clearedAttachmentUUIDs: [],
     },
   })
-  answer(builder, 'm3', 'done', { usage: usage(15_000, 6_000) })
+  addAnswer(builder, 'm3', 'done', { usage: usage(15_000, 6_000) })
   builder.notice('compact_boundary', {
     parentUuid: null,
     compactMetadata: { trigger: 'manual', preTokens: 21_010 },
   })
   builder.user('Summary: …', { isCompactSummary: true, isVisibleInTranscriptOnly: true })
   builder.user('and the tests?')
-  answer(builder, 'e1', 'API error', { model: '<synthetic>' })
-  answer(builder, 'm4', 'They pass.', { usage: usage(5_000, 3_000) })
+  addAnswer(builder, 'e1', 'API error', { model: '<synthetic>' })
+  addAnswer(builder, 'm4', 'They pass.', { usage: usage(5_000, 3_000) })
 }

@@ -12,7 +12,7 @@ const START = Date.parse('2026-03-09T09:00:00.000Z')
 export type Fields = { readonly [field: string]: unknown }
 
 /** A log in the making: each line a second after the one before, unless told otherwise. */
-export class ToldLog {
+export class LogBuilder {
   readonly records: ReadRecord[] = []
   seconds = 0
   read = 0
@@ -41,7 +41,7 @@ export class ToldLog {
   }
 
   /** A response that reads so much; all the rest of the context is written. */
-  answer(read: number, given: Answered = {}): this {
+  answer(read: number, given: AnswerOptions = {}): this {
     const {
       blocks = [{ type: 'text', text: 'done' }],
       model = MODEL,
@@ -70,7 +70,7 @@ export class ToldLog {
   }
 }
 
-export interface Answered {
+export interface AnswerOptions {
   readonly blocks?: readonly Block[]
   readonly model?: string
   readonly written?: number
@@ -91,8 +91,8 @@ function usage(read: number, written: number, lifetime: '5m' | '1h'): Usage {
 }
 
 /** A prompt and its answer, with 50,000 tokens cached behind it. */
-export function begun(lifetime: '5m' | '1h' = '5m', fields: Fields = {}): ToldLog {
-  return new ToldLog().prompt('begin', fields).answer(0, { written: 50_000, lifetime })
+export function startLog(lifetime: '5m' | '1h' = '5m', fields: Fields = {}): LogBuilder {
+  return new LogBuilder().prompt('begin', fields).answer(0, { written: 50_000, lifetime })
 }
 
 interface Others {
@@ -101,7 +101,7 @@ interface Others {
   readonly meta?: ReadLog['meta']
 }
 
-export function report({ records }: ToldLog, others: Others = {}): CacheReport {
+export function reportBreaks({ records }: LogBuilder, others: Others = {}): CacheReport {
   const { agents = [], elsewhere = new Set(), meta } = others
   const own = callsOf(
     records.map(({ record }) => record),
@@ -118,4 +118,4 @@ export function report({ records }: ToldLog, others: Others = {}): CacheReport {
 }
 
 /** An answer that read nothing. */
-export const LOST: Answered = { written: 52_000 }
+export const NOTHING_READ: AnswerOptions = { written: 52_000 }

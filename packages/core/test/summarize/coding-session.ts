@@ -2,7 +2,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { isKnown, type KnownRecord } from '../../src/log/record.ts'
 
-export class WorkedSession {
+export class CodingSession {
   readonly builder: SessionBuilder
 
   constructor(builder: SessionBuilder = new SessionBuilder('worked')) {

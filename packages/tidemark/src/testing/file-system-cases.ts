@@ -19,13 +19,13 @@ export function filePortCases(
 
 async function write({ files, root }: FilePortSubject, name: string, text: string): Promise<string> {
   const path = join(root, name)
-  const file = await opened(files, path, 'create')
+  const file = await openExisting(files, path, 'create')
   await file.append(Buffer.from(text))
   await file.close()
   return path
 }
 
-async function opened(
+async function openExisting(
   files: FilePort,
   path: string,
   purpose: 'append' | 'create' | 'read',
@@ -47,11 +47,11 @@ async function read(files: FilePort, path: string): Promise<string | null> {
 const checks: Readonly<Record<string, (subject: FilePortSubject) => Promise<void>>> = {
   async 'what is appended can be read, from any position'(subject) {
     const path = await write(subject, 'a', 'hello')
-    const file = await opened(subject.files, path, 'append')
+    const file = await openExisting(subject.files, path, 'append')
     assert.equal(await file.append(Buffer.from(' world')), 6)
     await file.sync()
     await file.close()
-    const reading = await opened(subject.files, path, 'read')
+    const reading = await openExisting(subject.files, path, 'read')
     const bytes = Buffer.alloc(4)
     assert.equal(await reading.read(bytes, 3), 4)
     assert.equal(bytes.toString(), 'lo w')
@@ -63,8 +63,8 @@ const checks: Readonly<Record<string, (subject: FilePortSubject) => Promise<void
   async 'two that append do not overwrite each other'(subject) {
     const path = await write(subject, 'a', '')
     const [one, other] = [
-      await opened(subject.files, path, 'append'),
-      await opened(subject.files, path, 'append'),
+      await openExisting(subject.files, path, 'append'),
+      await openExisting(subject.files, path, 'append'),
     ]
     for (const file of [one, other, one]) await file.append(Buffer.from(file === one ? 'x' : 'y'))
     await Promise.all([one.close(), other.close()])
@@ -98,7 +98,7 @@ const checks: Readonly<Record<string, (subject: FilePortSubject) => Promise<void
     const facts = await files.facts(path)
     assert.deepEqual([facts?.kind, facts?.sizeBytes], ['file', 5])
     assert.equal((await files.facts(root))?.kind, 'directory')
-    const file = await opened(files, path, 'append')
+    const file = await openExisting(files, path, 'append')
     await file.append(Buffer.from('!'))
     assert.deepEqual({ ...(await file.facts()), modifiedMs: 0 }, { ...facts, sizeBytes: 6, modifiedMs: 0 })
     await file.close()
@@ -106,10 +106,10 @@ const checks: Readonly<Record<string, (subject: FilePortSubject) => Promise<void
     assert.notEqual(other?.identity, facts?.identity)
   },
 
-  async 'a rename replaces what has the name, and open files stay with what they opened'(subject) {
+  async 'a rename replaces what has the name, and open files stay with what they openExisting'(subject) {
     const { files } = subject
     const [from, to] = [await write(subject, 'from', 'new'), await write(subject, 'to', 'old')]
-    const [moved, replaced] = [await files.facts(from), await opened(files, to, 'append')]
+    const [moved, replaced] = [await files.facts(from), await openExisting(files, to, 'append')]
     await files.rename(from, to)
     await replaced.append(Buffer.from('!'))
     await replaced.close()
@@ -160,7 +160,7 @@ const checks: Readonly<Record<string, (subject: FilePortSubject) => Promise<void
 
   async 'a closed file is of no use'(subject) {
     const path = await write(subject, 'a', '')
-    const file = await opened(subject.files, path, 'append')
+    const file = await openExisting(subject.files, path, 'append')
     await file.close()
     await assert.rejects(file.append(Buffer.from('x')))
     await assert.rejects(file.sync())
